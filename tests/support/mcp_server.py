@@ -135,7 +135,8 @@ class Server:
                 print("the disk is on fire", file=sys.stderr, flush=True)
                 os._exit(3)
             case "hang":
-                return
+                begun = {"progressToken": meta["progressToken"], "progress": 0}
+                self.send(method="notifications/progress", params=begun)
             case "progress":
                 for at in (1, 2):
                     done = {

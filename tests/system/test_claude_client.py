@@ -574,7 +574,43 @@ async def test_options_without_an_effect_and_those_with_one(sdk: Any, project: P
     assert it.asked[0]["reasoning_effort"] == "high"
     told = " ".join(data["content"] for data in data_of(messages, "informational"))
     assert all(name in told for name in ("--fallback-model", "--betas", "--thinking", "--plugin-dir"))
-    assert (status["mcpServers"][0]["name"], status["mcpServers"][0]["status"]) == ("calc", "failed")
+    assert (status["mcpServers"][0]["name"], status["mcpServers"][0]["status"]) == ("calc", "connected")
+
+
+async def test_a_server_inside_the_client_is_called_by_the_model(sdk: Any, project: Path) -> None:
+    given: list[Any] = []
+
+    @sdk.tool("add", "Adds", {"a": int, "b": int})
+    async def add(arguments: Any) -> Any:
+        given.append(arguments)
+        return {"content": [{"type": "text", "text": str(arguments["a"] + arguments["b"])}]}
+
+    @sdk.tool("fail", "Fails", {})
+    async def fail(arguments: Any) -> Any:
+        raise ValueError("the sum is off")
+
+    calls = [call("mcp__calc__add", a=2, b=3), call("mcp__calc__fail")]
+    with ModelServer(calls, "Five.").in_thread() as server:
+        it = Harness(sdk, project, server)
+        async with it.client(
+            mcp_servers={"calc": sdk.create_sdk_mcp_server("calc", tools=[add, fail])},
+            allowed_tools=["mcp__calc"],
+        ) as client:
+            messages = await it.ask(client, "add")
+            status = await client.get_mcp_status()
+            await client.reconnect_mcp_server("calc")
+            await client.toggle_mcp_server("calc", False)
+            after = await client.get_mcp_status()
+    first = data_of(messages, "init")[0]
+    assert {"name": "calc", "status": "connected"} in first["mcp_servers"]
+    assert "mcp__calc__add" in first["tools"]
+    assert messages[-1].result == "Five."
+    assert given == [{"a": 2, "b": 3}]
+    told = str(it.asked[1]["messages"])
+    assert "5" in told
+    assert "the sum is off" in told
+    assert [each["name"] for each in status["mcpServers"][0]["tools"]] == ["add", "fail"]
+    assert after["mcpServers"][0]["status"] == "disabled"
 
 
 # --- sessions ---------------------------------------------------------------------------------------------

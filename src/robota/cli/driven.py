@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 CLIENT = "CLAUDE_AGENT_SDK_VERSION"
 """Set by the client that reads transcripts where another program keeps them."""
 
-NO_SERVERS = "robota cannot use MCP servers yet"
-
 
 async def drive(assistant: Assistant, options: Options) -> int:
     """Serve the connection to its end."""
@@ -42,6 +40,8 @@ async def drive(assistant: Assistant, options: Options) -> int:
     @asynccontextmanager
     async def open_session(wishes: Wishes) -> AsyncIterator[InteractiveSession]:
         more: MoreOptions = {"agents": {**options.agents, **wishes.agents}}
+        if wishes.relay is not None:
+            more["mcp_relay"] = wishes.relay
         if wishes.skills is not None:
             more["skills"] = wishes.skills
         async with assistant.open(options, choice, **more) as session:
@@ -55,7 +55,6 @@ async def drive(assistant: Assistant, options: Options) -> int:
         asks_host=options.permission_prompt_tool == "stdio",
         mode=options.mode if options.mode == DONT_ASK else "",
         schema=options.json_schema,
-        servers=tuple({"name": name, "status": "failed", "error": NO_SERVERS} for name in options.servers),
         mirror=options.session_mirror,
         transcript=(CLIENT in os.environ or options.session_mirror) and not options.no_save,
         resume_at=options.resume_at or "",

@@ -144,8 +144,8 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
             Flag("--agents JSON", "agents", "Agents for this session: name to description and prompt."),
             Flag("--bare", "bare", "Read no files of user or project: no settings, instructions, skills, "
                  "agents."),
-            Flag("--mcp-config JSON...", "mcp_config", "Servers of tools; robota has none yet, so "
-                 "only a list without servers is taken."),
+            Flag("--mcp-config JSON...", "mcp_config", "MCP servers as .mcp.json has them, as JSON or a "
+                 "file; repeatable."),
             Flag("--strict-mcp-config", "strict_mcp", "Only the servers of --mcp-config."),
             Flag("--reset", "reset", "Delete your settings, after a question."),
             Flag("-y --yes", "yes", "Answer the question of --reset with yes."),

@@ -74,8 +74,9 @@ class Options(Struct, frozen=True, kw_only=True):
     """JSON, or the path of a file."""
     setting_sources: tuple[str, ...] | None = None
     agents: Mapping[str, JsonObject] = {}
-    servers: tuple[str, ...] = ()
-    """Names of servers of tools, which a program wants and robota cannot use yet."""
+    servers: Mapping[str, Json] = {}
+    """MCP servers, as `.mcp.json` has them."""
+    strict_mcp: bool = False
     session_mirror: bool = False
     resume_at: str | None = None
     resume_drops: str | None = None
@@ -313,17 +314,18 @@ class Reading:
                 )
         return agents
 
-    def servers(self) -> tuple[str, ...]:
-        """The names of servers, for a program that is told what becomes of them; nobody else may have any."""
-        names: list[str] = []
+    def servers(self) -> Mapping[str, Json]:
+        """MCP servers by name; where two have the same, the later counts."""
+        found: dict[str, Json] = {}
         for text in self.texts("mcp_config"):
             config = read_object(text, "--mcp-config")
             servers = config.get("mcpServers", config)
-            names += servers if isinstance(servers, dict) else [repr(servers)]
-        if names and self.values.get("input_format") != "stream-json":
-            listed = ", ".join(names)
-            raise UsageError(f"--mcp-config names servers ({listed}), which robota cannot use yet.")
-        return tuple(names)
+            if not isinstance(servers, dict) or not all(isinstance(each, dict) for each in servers.values()):
+                raise UsageError(
+                    '--mcp-config takes {"mcpServers": {"name": {"command": "…"}}} or a file that has it.'
+                )
+            found |= servers
+        return found
 
     def json(self, key: str) -> JsonObject | None:
         text = self.text(key)

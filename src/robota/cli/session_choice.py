@@ -128,6 +128,8 @@ def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:
         "settings": as_settings(options),
         "agents": options.agents,
         "more_settings": options.settings,
+        "mcp_servers": options.servers,
+        "strict_mcp_config": options.strict_mcp,
     }
     if window := options.context_window or chosen.context_window:
         more["context_window"] = window

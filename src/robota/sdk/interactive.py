@@ -32,8 +32,8 @@ from robota.sdk.commands.command_tools import command_tools
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt
 from robota.sdk.commands.registry import CommandName, CommandRegistry
 from robota.sdk.commands.run import carry_out, run_command, run_named
-from robota.sdk.commands.skill_source import SkillCommandSource
 from robota.sdk.commands.slash import read_slash
+from robota.sdk.commands.sources import add_sources
 from robota.sdk.execution import ExecutionResult
 from robota.sdk.listeners import Listener, Listeners
 from robota.sdk.places import find_places
@@ -266,7 +266,7 @@ class InteractiveSession(Closing):
                 if self._session is None:
                     tools = command_tools(self.commands.for_models(), self.execute_command)
                     self._follow(await self._assembled.make(self.switch_mode, tools))
-                    self._offer_skills(self._assembled)
+                    add_sources(self.commands, self._assembled)
         elif self._assembly is not None:
             await self._assembly.live.refresh(instructions=True)
         return self.session
@@ -275,12 +275,6 @@ class InteractiveSession(Closing):
         self._turn.follow(session)
         session.steps.stopped_outside = self._is_stopped
         self._session = session
-
-    def _offer_skills(self, assembly: Assembly) -> None:
-        """As commands, those that there are and those that there will be."""
-        source = SkillCommandSource(assembly.project.places, assembly.project.skills)
-        self.commands.add_source(source)
-        assembly.live.listeners.append(lambda project: source.reload(project.skills))
 
     async def trust_project(self, seen: Trust | None = None, *, below: bool = False) -> None:
         """The user agrees to what the project wants: from now on it may. `seen` is the `project.trust` that
@@ -383,7 +377,7 @@ class InteractiveSession(Closing):
                 return None if stopped else await carry_out(self, answer)
             prompt = answer.effect.input
             options["display_input"] = answer.effect.display_input
-            options["raw_input"] = answer.effect.raw_input
+            options["raw_input"], verbatim = answer.effect.raw_input, answer.effect.verbatim
         if self._is_stopped():
             return None
         if assembly is None:
@@ -393,7 +387,7 @@ class InteractiveSession(Closing):
             words = options.get("raw_input") or text
             await kit.prepare(words)
             if "@" in text and not verbatim:
-                sent = await kit.context.expand(prompt, lenient=skill is not None)
+                sent = await kit.expand(prompt, lenient=skill is not None)
                 if sent is not prompt:
                     options["raw_input"], prompt = words, sent
                     options["display_input"] = options.get("display_input") or words

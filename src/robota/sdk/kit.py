@@ -11,7 +11,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.core.background import TaskKind
-from robota.core.messages import Message
+from robota.core.messages import Message, Prompt, prompt_text
 from robota.core.permissions.modes import PermissionMode
 from robota.core.tool import Tool
 from robota.sdk.agents.notes import read_notes
@@ -25,6 +25,7 @@ from robota.sdk.background.watchdog import WatchdogLimits
 from robota.sdk.checkpoints import Checkpoints
 from robota.sdk.mcp.deferral import read_policy, recall_found
 from robota.sdk.mcp.reaching import make_opener
+from robota.sdk.mcp.resources import add_resources, find_resources
 from robota.sdk.mcp.sampling import answer_server
 from robota.sdk.mcp.servers import McpServers, OpenRelay
 from robota.sdk.memory.memory import Memory
@@ -226,6 +227,13 @@ class Kit:
         """Before a prompt: what is remembered of it, files that have changed, servers that come and go."""
         self.context.refresh(await self.memory.prepare(words) if self.memory.mode != "disabled" else "")
         self.servers.prepare()
+
+    async def expand(self, prompt: Prompt, *, lenient: bool) -> Prompt:
+        """The prompt with the files and resources that it names."""
+        others = tuple(f"{name}:" for name in self.servers.connections)
+        expanded = await self.context.expand(prompt, lenient=lenient, others=others)
+        named = () if lenient else find_resources(prompt_text(prompt), self.servers)
+        return await add_resources(expanded, named, self.servers) if named else expanded
 
     def add_hooks(self, config: HooksConfig) -> None:
         """Hooks of the program around the session, besides those of files, till its end."""

@@ -21,6 +21,9 @@ _MODULES = {
     "robota.tools.builtins.ask_user": "ask_user_tool",
     "robota.tools.builtins.plan": "PlanState plan_tools",
     "robota.tools.processes": "ProcessTable",
+    "robota.tools.mcp.definition": "ServerDefinition",
+    "robota.tools.mcp.connection": "ServerConnection",
+    "robota.tools.mcp.tool": "McpTool RelayMcpTool",
     "robota.tools.undo.store": "UndoStore",
     "robota.tools.undo.guard": "guarded",
 }

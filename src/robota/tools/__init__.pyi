@@ -18,6 +18,10 @@ from robota.tools.builtins.write import write_tool as write_tool
 from robota.tools.function_tool import FunctionTool as FunctionTool
 from robota.tools.function_tool import create_function_tool as create_function_tool
 from robota.tools.function_tool import tool as tool
+from robota.tools.mcp.connection import ServerConnection as ServerConnection
+from robota.tools.mcp.definition import ServerDefinition as ServerDefinition
+from robota.tools.mcp.tool import McpTool as McpTool
+from robota.tools.mcp.tool import RelayMcpTool as RelayMcpTool
 from robota.tools.openapi.tool import OpenAPITool as OpenAPITool
 from robota.tools.openapi.tool import load_openapi as load_openapi
 from robota.tools.processes import ProcessTable as ProcessTable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from robota._version import __version__
@@ -15,20 +14,23 @@ PROTOCOL_LEVEL = "2.1.325"
 """The version of the other program whose frames these are; ours is in `robota_version`."""
 
 
-def init_frame(session: InteractiveSession, servers: Sequence[JsonObject] = (), mode: str = "") -> JsonObject:
+def init_frame(session: InteractiveSession, mode: str = "") -> JsonObject:
     """`mode` in the place of the session's own, for one that it does not have."""
     inner = session.session
     skills: list[str] = []
     agents: list[str] = []
+    servers: list[JsonObject] = []
     if not session.is_ready_made:
         skills = [*session.project.skills.found]
         agents = [*session.kit.subagents.agents]
+        known = session.kit.servers.connections
+        servers = [{"name": name, "status": each.state} for name, each in known.items()]
     return {
         "type": "system",
         "subtype": "init",
         "cwd": session.cwd,
         "tools": [tool.name for tool in inner.agent.tools],
-        "mcp_servers": [{"name": each["name"], "status": each["status"]} for each in servers],
+        "mcp_servers": servers,
         "model": inner.model or inner.agent.provider.name,
         "permissionMode": mode or session.permission_mode,
         "slash_commands": [command.name for command in session.list_commands()],

@@ -106,6 +106,8 @@ class SubmitPrompt(Effect, frozen=True):
     input: str
     display_input: str | None = None
     raw_input: str | None = None
+    verbatim: bool = False
+    """Whether files that it seems to name stay what they are: words of somebody else."""
 
 
 class Written(Effect, frozen=True):

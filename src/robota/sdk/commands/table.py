@@ -84,7 +84,17 @@ ROWS = (
         "[yes | imports]",
     ),
     Row("hooks", "The hooks and when they run", "project.hooks"),
-    Row("mcp", "The MCP servers of the settings", "project.mcp"),
+    Row(
+        "mcp",
+        "The MCP servers: state, tools, what they cost",
+        "mcp.mcp",
+        "[NAME | reconnect NAME | enable NAME | disable NAME]",
+        (
+            ("reconnect", "Connect one anew"),
+            ("enable", "Connect one that was turned off"),
+            ("disable", "Turn one off for this session"),
+        ),
+    ),
     Row("status", "How the session stands", "status.status"),
     Row("doctor", "Everything that was skipped, corrected or does not work", "status.doctor"),
     Row(

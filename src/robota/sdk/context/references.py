@@ -80,6 +80,8 @@ class ReferenceScope(Struct, frozen=True, kw_only=True):
     is_denied: Callable[[str], bool] | None = None
     lenient: bool = False
     """What cannot be followed stays as it is: the words are not those of whoever sends the prompt."""
+    others: tuple[str, ...] = ()
+    """How references begin that are no files."""
 
 
 def expand_references(prompt: Prompt, scope: ReferenceScope) -> ExpandedPrompt:
@@ -122,7 +124,7 @@ class _Expansion:
         for found in _REFERENCE.finditer(mask_code(text)):
             if found["quoted"]:
                 self._take(found["quoted"], self.scope.cwd, required=True)
-            else:
+            elif not found["plain"].startswith(self.scope.others):
                 self._take(found["plain"].replace("\\ ", " "), self.scope.cwd)
 
     def _take(self, name: str, directory: str, *, required: bool = False, depth: int = 1) -> None:

@@ -93,9 +93,9 @@ class SessionContext:
         if self.references.active:
             self.references.refresh()
 
-    async def expand(self, prompt: Prompt, *, lenient: bool = False) -> Prompt:
+    async def expand(self, prompt: Prompt, *, lenient: bool = False, others: tuple[str, ...] = ()) -> Prompt:
         """The prompt with the files that it names. References that cannot be followed raise, each with a
-        sentence, unless `lenient`."""
+        sentence, unless `lenient`; those that begin like one of `others` are no files."""
         session = self._session
         scope = ReferenceScope(
             cwd=session.cwd,
@@ -103,6 +103,7 @@ class SessionContext:
             additional_dirs=session.rules.additional_dirs,
             is_denied=session.rules.path_filter(session.cwd),
             lenient=lenient,
+            others=others,
         )
         expanded = await to_thread.run_sync(expand_references, prompt, scope)
         if expanded.failures:

@@ -181,6 +181,14 @@ class McpServers:
                 same = known is not None and known.connection is connection and known.offered == offered
                 yield known if known is not None and same else tool
 
+    @property
+    def all_tools(self) -> list[McpTool]:
+        """Whether they are in the window or found by searching."""
+        return [*self._tools.values()]
+
+    def tools_of(self, connection: ServerConnection) -> list[McpTool]:
+        return [tool for tool in self._tools.values() if tool.connection is connection]
+
     def find_deferred(self) -> list[McpTool]:
         """What is offered only to those who search for it."""
         window = 0 if self._session is None else self._session.tracker.max_tokens
@@ -217,12 +225,12 @@ class McpServers:
             for child in self._session.resources.children.values():
                 yield child.agent  # type: ignore[attr-defined]
 
-    async def settle(self, seconds: float) -> None:
-        """Wait for those that are still connecting, no longer than that."""
+    async def settle(self, seconds: float, *, kind: str = "") -> None:
+        """Wait for those that are still connecting, if wanted only for one kind, no longer than that."""
         waiting = [
             asyncio.create_task(each.settle())
             for each in self.connections.values()
-            if each.state == "pending"
+            if each.state == "pending" and kind in ("", each.definition.kind)
         ]
         if waiting:
             try:

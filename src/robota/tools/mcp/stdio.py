@@ -45,8 +45,6 @@ class StdioTransport:
         self._started = time.monotonic()
         self._transport: asyncio.SubprocessTransport
         self._protocol: _Exiting
-        self._to_us, self._from_server = _stream()
-        self._to_server, self._from_us = _stream()
 
     @property
     def pid(self) -> int:
@@ -65,6 +63,9 @@ class StdioTransport:
             env=get_default_environment() | dict(definition.env),
             start_new_session=True,
         )
+        # Now, when the process runs: whatever is opened is closed again.
+        self._to_us, self._from_server = _stream()
+        self._to_server, self._from_us = _stream()
         work = (self._read(), self._write(), self._listen(), self._watch())
         self._tasks = [asyncio.create_task(each, name=f"mcp {definition.name}") for each in work]
         return self._from_server, self._to_server

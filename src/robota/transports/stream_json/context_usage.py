@@ -36,7 +36,15 @@ def context_usage(session: InteractiveSession) -> JsonObject:
             {"path": file.path, "type": file.kind, "tokens": len(file.text) // 4}
             for file in session.project.context.files
         ],
-        "mcpTools": [],
+        "mcpTools": [
+            {
+                "name": tool.name,
+                "serverName": tool.connection.definition.name,
+                "tokens": tool.tokens,
+                "isLoaded": tool.name in inner.agent.toolset.tools,
+            }
+            for tool in session.kit.servers.all_tools
+        ],
         "agents": [
             {"agentType": agent.name, "source": agent.scope, "tokens": len(agent.description) // 4}
             for agent in session.kit.subagents.agents.values()

@@ -81,15 +81,22 @@ async def _context(driver: Driver, request: JsonObject) -> JsonObject:
 
 
 async def _servers(driver: Driver, request: JsonObject) -> JsonObject:
-    return {"mcpServers": driver.servers}
+    from robota.sdk.mcp.status import list_states  # noqa: PLC0415 - few ask
+
+    return {"mcpServers": list_states((await driver.session()).kit.servers)}
 
 
-async def _server(driver: Driver, request: JsonObject) -> JsonObject:
-    name = _text(request, "serverName")
-    known = next((each for each in driver.servers if each["name"] == name), None)
-    if known is None:
-        raise ValidationError(f"There is no MCP server {name!r}.")
-    raise ValidationError(f"The MCP server {name!r} cannot be connected: {known.get('error')}")
+async def _reconnect(driver: Driver, request: JsonObject) -> JsonObject:
+    name, session = _text(request, "serverName"), await driver.session()
+    session.kit.servers.reconnect(name)
+    await session.kit.servers.get(name).settle()
+    return {}
+
+
+async def _toggle(driver: Driver, request: JsonObject) -> JsonObject:
+    name, session = _text(request, "serverName"), await driver.session()
+    session.kit.servers.toggle(name, enabled=request.get("enabled") is not False)
+    return {}
 
 
 async def _stop_task(driver: Driver, request: JsonObject) -> JsonObject:
@@ -132,8 +139,8 @@ _HANDLERS: dict[str, Handler] = {
     "set_model": _set_model,
     "mcp_status": _servers,
     "get_context_usage": _context,
-    "mcp_reconnect": _server,
-    "mcp_toggle": _server,
+    "mcp_reconnect": _reconnect,
+    "mcp_toggle": _toggle,
     "stop_task": _stop_task,
     "rewind_files": _rewind,
 }

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
 from robota.core.jsontext import decode
@@ -26,6 +28,7 @@ from robota.transports.stream_json.greeting import greet
 from robota.transports.stream_json.held_session import HeldSession, OpenSession, Wishes
 from robota.transports.stream_json.hook_callbacks import HookCallbacks, Registration, read_registrations
 from robota.transports.stream_json.host import Host
+from robota.transports.stream_json.host_server import HostServer
 from robota.transports.stream_json.permissions import DONT_ASK, PermissionDesk
 from robota.transports.stream_json.state import StateTeller
 from robota.transports.turn_frames import FrameOptions, TurnFrames
@@ -33,6 +36,10 @@ from robota.transports.turn_frames import FrameOptions, TurnFrames
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
     from robota.transports.stream_json.transcript import Transcript
+
+
+HOST_SERVERS_SECONDS = 10.0
+"""How long the first turn waits for servers inside the host."""
 
 
 class DriveOptions(Struct, frozen=True, kw_only=True):
@@ -46,8 +53,6 @@ class DriveOptions(Struct, frozen=True, kw_only=True):
     mode: str = ""
     """`dontAsk` to refuse what would be a question."""
     schema: JsonObject | None = None
-    servers: tuple[JsonObject, ...] = ()
-    """MCP servers as they are told of: name, status, error."""
     mirror: bool = False
     """Tell what is written to the transcript, too."""
     transcript: bool = False
@@ -84,7 +89,7 @@ class Driver:
             hook_events=options.hook_events,
             replay=options.replay_user_messages,
         )
-        self.servers = list(options.servers)
+        self._held.wishes = Wishes(relay=partial(HostServer, self._host))
         self.first_model = ""
         self.mode = options.mode
         """A permission mode of the protocol that the session itself does not have."""
@@ -159,7 +164,8 @@ class Driver:
         agents, skills = request.get("agents"), request.get("skills")
         if not self._held.begun:
             self._registrations = read_registrations(request.get("hooks"))
-            self._held.wishes = Wishes(
+            self._held.wishes = replace(
+                self._held.wishes,
                 agents=agents if isinstance(agents, dict) else {},
                 skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
             )
@@ -211,6 +217,7 @@ class Driver:
             self.desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting)
             self.desk.is_quiet = self.mode == DONT_ASK
             session.questions.attach(self.desk.answer)
+        await session.kit.servers.settle(HOST_SERVERS_SECONDS, kind="client")  # the first frame lists them
 
     # --- turns -------------------------------------------------------------------------------------------
 
@@ -253,7 +260,7 @@ class Driver:
         frames = self._frames
         assert frames is not None
         frames.begin(queued.uuid)
-        frames.send(init_frame(session, self.servers, self.mode))
+        frames.send(init_frame(session, self.mode))
         ending = Ending(session, frames)
         if self._stops_early:
             return ending.frame(ExecutionResult(interrupted=True))

@@ -13,6 +13,7 @@ from robota.transports.held import Held
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
+    from robota.sdk.mcp.servers import OpenRelay
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
@@ -21,6 +22,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
     agents: Mapping[str, JsonObject] = {}
     skills: tuple[str, ...] | None = None
     """The only ones that are offered."""
+    relay: OpenRelay | None = None
+    """Reaches servers inside the host."""
 
 
 OpenSession: TypeAlias = Callable[[Wishes], AbstractAsyncContextManager["InteractiveSession"]]

@@ -1,10 +1,9 @@
-"""What the files of the project and its user bring: skills, agents, hooks, servers."""
+"""What the files of the project and its user bring: skills, agents, hooks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robota.core.messages import Json
 from robota.core.plain_text import strip_controls
 from robota.sdk.commands.effects import CommandResult
 
@@ -38,22 +37,6 @@ def hooks(host: InteractiveSession, args: str) -> CommandResult:
         for hook in group.hooks
     ]
     return _list("Hooks", lines, "There are no hooks here.")
-
-
-def mcp(host: InteractiveSession, args: str) -> CommandResult:
-    servers = host.project.settings.get("mcpServers") or {}
-    lines = [_line(name, _describe_server(server)) for name, server in servers.items()]
-    wanted = [f"  {text}" for text in host.project.trust.wishes.of("servers")]
-    lines += ["Of this project:", *wanted] if wanted else []
-    lines += ["None of them is connected: this version starts no MCP servers."] if lines else []
-    return _list("MCP servers", lines, "No MCP servers are configured here.")
-
-
-def _describe_server(server: Json) -> str:
-    if not isinstance(server, dict):
-        return "not an object"
-    words = [str(server.get("url") or server.get("command") or "nothing to start")]
-    return " ".join([*words, *map(str, server.get("args") or ())])
 
 
 def _line(name: str, text: str) -> str:
