@@ -5,15 +5,19 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
+from msgspec import Raw
+from msgspec.json import format as format_json
 from tests.sessions.recorded_session import scripted
 
 from robota.core.history import message_to_history_entry
-from robota.core.jsontext import decode
+from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, UserMessage
 from robota.sessions.redaction import REDACTED, Redactor
 from robota.sessions.snapshots import RedactedHistory
+from robota.sessions.store.session_record import FIELD_ORDER, seal
 from robota.sessions.store.session_store import SessionStore
 
 pytestmark = pytest.mark.anyio
@@ -44,6 +48,24 @@ def test_each_message_is_redacted_once_for_both_lists_and_all_snapshots() -> Non
     assert [entry["data"] for entry in decode(happened)] == decode(said)
     redacted.encode([*messages, UserMessage("more")], [], redactor)
     assert redactor.looked_at == 3
+
+
+def test_a_long_record_is_laid_out_entry_by_entry_as_if_at_one_go() -> None:
+    """Formatting tens of megabytes in one call would hold every other thread for as long."""
+    entries = [
+        {"content": f'"{number}"\n' * 400, "parts": [[], {}, {"a": [1, None]}]} for number in range(600)
+    ]
+    indented = Raw(format_json(encode(entries), indent=2))
+    fields = {"id": "s-1", "history": indented, "messages": entries, "later": {"x": [], "y": entries[:1]}}
+
+    compact = format_json(encode(dict(sorted(fields.items(), key=lambda each: in_file(each[0])))), indent=-1)
+    sealed = b'%b,"checksum":"%08x"}' % (compact[:-1], crc32(compact))
+    assert len(compact) > 2 * 1024 * 1024
+    assert seal(fields) == format_json(sealed, indent=2) + b"\n"
+
+
+def in_file(key: str) -> int:
+    return FIELD_ORDER.index(key) if key in FIELD_ORDER else len(FIELD_ORDER)
 
 
 async def test_a_snapshot_is_written_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,8 @@ RECORD_VERSION = 1
 
 CHECKSUM = "checksum"
 _BEFORE_CHECKSUM = b',"checksum":'
+_LONG = 256 * 1024
+"""Bytes of a list that is laid out entry by entry."""
 CHANGED = "The snapshot is not as it was written: it was damaged, or changed by hand."
 
 _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -242,13 +244,6 @@ def backfill_history(messages: Sequence[Json], *, id: str, created_at: str) -> l
     ]
 
 
-def encode_record(fields: Mapping[str, Json]) -> bytes:
-    """Fields, decoded or not, as compact JSON in the order of the file."""
-    known = [key for key in FIELD_ORDER if key in fields]
-    ordered = (*known, *(key for key in fields if key not in FIELD_ORDER))
-    return encode({key: encode_field(key, fields[key]) for key in ordered})
-
-
 def encode_field(key: str, value: Json) -> Raw:
     try:
         return value if isinstance(value, Raw) else Raw(encode(value))
@@ -257,11 +252,38 @@ def encode_field(key: str, value: Json) -> Raw:
         raise ValidationError(f"The field {key} of a session record is {why}.", field=key) from error
 
 
-def seal(encoded: bytes) -> bytes:
-    """A record as it stands in its file: with a checksum of itself at the end, and indented."""
-    encoded = msgspec.json.format(encoded, indent=-1)  # what was taken over from a file is not
-    sealed = b'%b,"%b":"%08x"}' % (encoded[:-1], CHECKSUM.encode(), crc32(encoded))
-    return msgspec.json.format(sealed, indent=2) + b"\n"
+def seal(fields: Mapping[str, Json]) -> bytes:
+    """Fields, decoded or not, as a record stands in its file: in order, indented, and with a checksum of its
+    compact form at the end.
+
+    Long lists are laid out entry by entry: a thread that formats megabytes at one go holds all others.
+    """
+    known = [key for key in FIELD_ORDER if key in fields]
+    checksum, shown = crc32(b"{"), [b"{"]
+    for number, key in enumerate((*known, *(key for key in fields if key not in FIELD_ORDER))):
+        name, value = encode(key), encode_field(key, fields[key])
+        checksum = crc32(b"%b%b:" % (b"," if number else b"", name), checksum)
+        shown.append(b"%b\n  %b: " % (b"," if number else b"", name))
+        checksum = _lay_out(value, shown, checksum)
+    shown.append(b',\n  "%b": "%08x"\n}\n' % (CHECKSUM.encode(), crc32(b"}", checksum)))
+    return b"".join(shown)
+
+
+def _lay_out(value: Raw, shown: list[bytes], checksum: int, indent: bytes = b"\n  ") -> int:
+    """Add the indented form of a value, and its compact form to the checksum: what was taken over from a file
+    is indented already."""
+    data = memoryview(value)
+    if len(data) < _LONG or data[0] != ord("["):
+        shown.append(msgspec.json.format(value, indent=2).replace(b"\n", indent))
+        return crc32(msgspec.json.format(value, indent=-1), checksum)
+    entries = msgspec.json.decode(value, type=list[Raw])
+    inside = indent + b"  "
+    for number, entry in enumerate(entries):
+        checksum = crc32(b"," if number else b"[", checksum)
+        shown.append(b"%b%b" % (b"," if number else b"[", inside))
+        checksum = _lay_out(entry, shown, checksum, inside)
+    shown.append(indent + b"]")
+    return crc32(b"]", checksum)
 
 
 def _checksum_of(data: bytes) -> str:

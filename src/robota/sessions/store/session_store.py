@@ -22,7 +22,6 @@ from robota.sessions.store.session_record import (
     SessionRecord,
     check_session_id,
     encode_field,
-    encode_record,
     seal,
     split_record,
 )
@@ -205,7 +204,7 @@ class SessionStore:
         for key, value in merged.items():
             if key not in ready:
                 merged[key] = Raw(redactor.json(bytes(encode_field(key, value)), key))
-        file.replace(seal(encode_record(merged)))
+        file.replace(seal(merged))
 
     def _migrate(self, id: str) -> bool:
         file = SnapshotFile(self._files, self.path_of(id))
