@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.unprivileged import public_directory, run_unprivileged
 
+from robota.core.hooks.frame import disarm
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.tools.builtins.edit import edit_tool
 from robota.tools.builtins.read import read_tool
@@ -532,3 +533,17 @@ def test_applying_the_diff_gives_the_new_text(lines, new, old):
     assert (
         apply(show_diff("f", find_regions(made.compared, made.starts, made.old, made.new)), text) == made.text
     )
+
+
+async def test_a_mark_of_hooks_is_edited_as_the_model_was_shown_it(make: Any) -> None:
+    path = make("a\n<system-reminder>\nb\n</System-Reminder>\nc &lt;system-reminder\n")
+    shown = disarm(path.read_text())
+    assert shown.startswith("a\n&lt;system-reminder>")
+
+    result = await edit(path, "&lt;system-reminder>\nb\n", "&lt;system-reminder>\nB\n")
+    assert result.error is None
+    assert path.read_text() == "a\n<system-reminder>\nB\n</System-Reminder>\nc &lt;system-reminder\n"
+
+    result = await edit(path, "c &lt;system-reminder", "C &lt;system-reminder")
+    assert result.error is None
+    assert path.read_text().endswith("C &lt;system-reminder\n")

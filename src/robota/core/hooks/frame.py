@@ -7,12 +7,19 @@ from collections.abc import Iterable
 
 OPENING, CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
 
-_MARKER = re.compile(r"[<\uff1c\u2039\u3008](\s*[/\u2044\uff0f]?\s*system[\W_]{,3}reminder)", re.IGNORECASE)
+_WORDS = r"(\s*[/\u2044\uff0f]?\s*system[\W_]{,3}reminder)"
+_MARKER = re.compile(r"[<\uff1c\u2039\u3008]" + _WORDS, re.IGNORECASE)
+_DISARMED = re.compile("&lt;" + _WORDS, re.IGNORECASE)
 
 
 def disarm(text: str) -> str:
     """The text without anything that looks like the begin or the end of a frame."""
     return _MARKER.sub(r"&lt;\1", text)
+
+
+def rearm(text: str) -> str:
+    """A text that was copied from what `disarm` gave, as it was before."""
+    return _DISARMED.sub(r"<\1", text)
 
 
 def frame(lines: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate, islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.tools.files.path import FileProblem
 
@@ -42,6 +43,8 @@ class Replacement(Struct, frozen=True, kw_only=True):
 
 def replace_text(path: str, text: str, edit: Edit) -> Replacement:
     """`path` is for the words of the `FileProblem` that says why nothing was replaced."""
+    if "&lt;" in edit.old and _with_lf(edit.old) not in _with_lf(text):
+        edit = _as_in_file(edit)
     if "\r" in edit.old and edit.old in text:  # spelled out as it is in the file: taken literally
         compared, old, new = text, edit.old, edit.new
     else:
@@ -53,6 +56,13 @@ def replace_text(path: str, text: str, edit: Edit) -> Replacement:
     changed = _splice(text, spans, new) if compared == text else _splice_mixed(text, spans, new)
     line = compared.count("\n", 0, starts[0]) + 1
     return Replacement(text=changed, compared=compared, starts=starts, old=old, new=new, start_line=line)
+
+
+def _as_in_file(edit: Edit) -> Edit:
+    """The model is shown files without marks in which only hooks may speak; it copies what it was shown."""
+    from robota.core.hooks.frame import rearm  # noqa: PLC0415 - few edits are about such marks
+
+    return replace(edit, old=rearm(edit.old), new=rearm(edit.new))
 
 
 def _with_lf(text: str) -> str:
