@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -12,7 +13,7 @@ from tests.support.cancel import AwaitCounter
 from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.plain_text import clip, shorten, strip_controls
-from robota.core.process import OUTPUT_LIMIT, run_process
+from robota.core.process import OUTPUT_LIMIT, ProcessResult, run_process
 
 __all__ = ["mark"]
 
@@ -220,6 +221,63 @@ async def test_cancelling_leaves_no_process(fifo: Path, mark: str) -> None:
         assert running_with(mark)
         group.cancel_scope.cancel()
     assert running_with(mark) == []
+
+
+@pytest.mark.parametrize(
+    "daemon",
+    [
+        "env -i setsid sleep 1003 & echo ready > {fifo}; wait",
+        "(env -i setsid sleep 1003 &); echo ready > {fifo}; sleep 1003",
+        "env -i setsid sh -c 'sleep 1003; true' > /dev/null 2>&1 & echo ready > {fifo}; wait",
+    ],
+)
+async def test_cancelling_ends_a_daemon_without_its_environment(fifo: Path, daemon: str) -> None:
+    result: list[ProcessResult] = []
+
+    async def run() -> None:
+        result.append(await run_process(["bash", "-c", daemon.format(fifo=fifo)], timeout=1.5))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        assert await read_fifo(fifo) == "ready\n"
+    assert any("sleep 1003" in entry for entry in result[0].ended)
+    assert not sleeping("1003")
+
+
+async def test_a_daemon_without_its_environment_is_reported_while_it_holds_the_pipe() -> None:
+    result = await run_process(
+        ["sh", "-c", "(env -i setsid sleep 1004 &) ; until pgrep -f 'sleep 1004$'; do :; done"]
+    )
+    [survivor] = [entry for entry in result.survivors if "sleep 1004" in entry]
+    os.kill(int(survivor.partition(" ")[0]), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("command", ["sleep 1005", "(setsid sleep 1005 > /dev/null 2>&1 &); sleep 1005"])
+async def test_killing_us_ends_the_command_too(tmp_path: Path, command: str) -> None:
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    code = (
+        "import anyio, sys; from robota.core.process import run_process; "
+        "anyio.run(run_process, ['bash', '-c', sys.argv[1]])"
+    )
+    argv = [*python(code), f"{command} & echo ready > {ready}; wait"]
+    async with await anyio.open_process(argv, stdout=None, stderr=None) as process:
+        assert await read_fifo(ready) == "ready\n"
+        process.send_signal(signal.SIGKILL)
+    with anyio.fail_after(20):
+        while sleeping("1005"):  # noqa: ASYNC110 - nothing tells of the end of somebody else's process
+            await anyio.sleep(0.02)
+
+
+def sleeping(seconds: str) -> list[str]:
+    """Processes that run `sleep` for so long."""
+    entries = (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    found = []
+    for entry in entries:
+        with suppress(OSError):
+            if (entry / "cmdline").read_bytes().startswith(b"sleep\0" + seconds.encode()):
+                found.append(entry.name)
+    return found
 
 
 async def test_cancelling_before_the_child_runs_leaves_no_process() -> None:

@@ -2,7 +2,8 @@
 
 A child runs in a session of its own, without our descriptors, keys or terminal. Whatever it does (floods,
 hangs, ignores signals, leaves children behind, keeps the pipe open), `run_process` comes back with a result
-in bounded time and bounded memory, and cancelling it leaves nothing running. When the child ends by itself,
+in bounded time and bounded memory, and cancelling it leaves nothing running, nor does `kill -9` of us
+(`guardian`). When the child ends by itself,
 processes it left in its group are ended too; one that started a session of its own (`setsid`, a daemon)
 lives on and is reported.
 """
@@ -20,10 +21,11 @@ from typing import IO, TypeAlias, TypeVar, cast
 import anyio
 from msgspec import Struct
 
+from robota.core.guardian import GUARDIAN
 from robota.core.plain_text import looks_binary, to_plain_text
 from robota.core.ports import new_uuid
 from robota.core.process_tree import (
-    find_relatives,
+    Family,
     group_is_alive,
     group_of,
     lowest_relative,
@@ -105,6 +107,7 @@ async def run_process(
     child = _Child(call_id, output_limit, on_output)
     started = time.monotonic()
     await anyio.lowlevel.checkpoint_if_cancelled()
+    GUARDIAN.begin(call_id)
     try:
         # Interrupted half-way, asyncio kills the child alone and waits until the last of its own children
         # has let go of the pipes, which may be never.
@@ -116,7 +119,10 @@ async def run_process(
                 await child.exited.wait()
         timed_out = error is None and not child.exited.is_set()
     finally:
-        await _shielded(_end(child), GRACE_SECONDS + 2 * DRAIN_SECONDS + _LAST_RESORT_SECONDS)
+        try:
+            await _shielded(_end(child), GRACE_SECONDS + 2 * DRAIN_SECONDS + _LAST_RESORT_SECONDS)
+        finally:
+            GUARDIAN.end(call_id)
     return _describe(child, timed_out=timed_out, duration=time.monotonic() - started, error=error)
 
 
@@ -182,7 +188,7 @@ class _Child(asyncio.SubprocessProtocol):
     """One running child: its output so far, and whether it is gone."""
 
     def __init__(self, call_id: str, output_limit: int, on_output: OnOutput | None = None) -> None:
-        self.call_id = call_id
+        self._family = Family(call_id)
         self._on_output = on_output
         self.output = {1: Capture(output_limit), 2: Capture(output_limit)}
         self.exited = anyio.Event()
@@ -195,6 +201,9 @@ class _Child(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.SubprocessTransport", transport)
+        for each in (1, 2):
+            pipe = self.transport.get_pipe_transport(each)
+            self._family.know_pipe(None if pipe is None else pipe.get_extra_info("pipe"))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self.output[fd].add(data)
@@ -219,7 +228,7 @@ class _Child(asyncio.SubprocessProtocol):
         return lowest_relative(self.pid, time.monotonic() - self._started)
 
     def find_relatives(self) -> list[int]:
-        return find_relatives(self.call_id, self.lowest)
+        return self._family.find(self.lowest, None if self.exited.is_set() else self.pid)
 
 
 async def _start(

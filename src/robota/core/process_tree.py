@@ -6,9 +6,13 @@ Where there is no /proc nothing is found, and only the group that was started is
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import IO
 
 from robota.core.plain_text import to_plain_text
 
+_STARTED = 19
+"""Where in the fields of `_stat` the time of the start is."""
 _UNREPEATED_SECONDS = 1.0
 """No machine uses up all its process numbers in this time."""
 
@@ -36,10 +40,47 @@ def group_is_alive(group: int | None, lowest: int = 0) -> bool:
     return not states or any(fields[2] == str(group) and fields[0] not in "ZX" for fields in states)
 
 
-def find_relatives(call_id: str, lowest: int = 0) -> list[int]:
-    """Running processes that carry this call's mark; none where there is no /proc."""
-    mark = call_id.encode()
-    return [pid for pid in process_ids(lowest) if mark in _read(f"{pid}/environ")]
+class Family:
+    """The processes of a call: those that carry its mark, hold its pipes, or descend from one that does.
+
+    The mark is lost with the environment (`env -i`), descent with the parent, so whoever was found once is
+    remembered.
+    """
+
+    __slots__ = ("_known", "_mark", "_pipes")
+
+    def __init__(self, call_id: str) -> None:
+        self._mark = call_id.encode()
+        self._pipes: frozenset[str] = frozenset()
+        self._known: dict[int, str] = {}
+        """When each of them was started: its number may belong to another one later."""
+
+    def know_pipe(self, end: IO[bytes] | None) -> None:
+        """Our end of one; that of a short command may be closed already."""
+        if end is not None and not end.closed:
+            with suppress(OSError):
+                self._pipes |= {os.readlink(f"/proc/self/fd/{end.fileno()}")}
+
+    def find(self, lowest: int, parent: int | None) -> list[int]:
+        """Those that run, none of which has a number below `lowest`; none where there is no /proc."""
+        stats = {pid: fields for pid in process_ids(lowest) if (fields := _stat(pid))}
+        stats.pop(os.getpid(), None)
+        found = {pid for pid, fields in stats.items() if self._belongs(pid, fields)}
+        grown = -1
+        while grown != len(found):
+            grown = len(found)
+            found |= {
+                pid for pid, fields in stats.items() if int(fields[1]) in found or int(fields[1]) == parent
+            }
+        self._known = {pid: stats[pid][_STARTED] for pid in found}
+        return sorted(pid for pid in found if stats[pid][0] not in "ZX")
+
+    def _belongs(self, pid: int, fields: list[str]) -> bool:
+        if self._known.get(pid) == fields[_STARTED] or self._mark in _read(f"{pid}/environ"):
+            return True
+        with suppress(OSError):
+            return any(os.readlink(f"/proc/{pid}/fd/{each}") in self._pipes for each in (1, 2))
+        return False
 
 
 def process_ids(lowest: int = 0) -> list[int]:
