@@ -13,6 +13,7 @@ from tests.support.cancel import AwaitCounter
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.events import RunCompleted, RunFailed, RunInterrupted, RunStarted, ToolEnded, ToolStarted
+from robota.core.guardian import GUARDIAN
 from robota.core.messages import AssistantMessage, JsonObject, ToolMessage
 from robota.core.robota import Robota
 from robota.core.tool import ToolContext, ToolResult
@@ -80,6 +81,8 @@ async def run_with_cut(path: Path, at: int, cut: Callable[[Robota, AwaitCounter]
     agent, provider = make_agent(path)
     seen: list[Any] = []
     agent.events.subscribe(seen.append)
+    GUARDIAN.begin("before")  # it comes with the first command and stays
+    GUARDIAN.end("before")
     before = open_descriptors(), children()
     tasks = asyncio.all_tasks()
     counter: AwaitCounter
