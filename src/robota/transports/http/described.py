@@ -2,51 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, to_builtins
-
-from robota.core.messages import Json, JsonObject
+from robota.core.messages import JsonObject
+from robota.sdk.session_facts import SessionDetails, SessionFacts
 
 if TYPE_CHECKING:
     from robota.sdk.kept_sessions import SessionSummary
     from robota.transports.host import HostedSession
-
-
-class SessionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A session in a list."""
-
-    id: str
-    name: str | None = None
-    cwd: str = ""
-    preview: str = ""
-    updated_at: str = ""
-    created_at: str = ""
-    message_count: int | None = None
-    model: str | None = None
-    cost: float | None = None
-    """Dollars; not known of a session that is not open."""
-    state: str = "stored"
-    """running | asks | idle | failed | stored (not open in this process)"""
-
-
-class SessionDetails(SessionFacts, frozen=True, kw_only=True, rename="camel"):
-    """A session by itself."""
-
-    last_event: int = 0
-    executing: bool = False
-    pending: str | None = None
-    permission_mode: str | None = None
-    questions: tuple[Json, ...] = ()
-    problems: tuple[str, ...] = ()
-    read_only: bool = False
-
-
-class SessionPage(Struct, frozen=True, kw_only=True):
-    """A part of the list of sessions."""
-
-    sessions: tuple[SessionFacts, ...] = ()
-    next: str | None = None
 
 
 def describe_kept(summary: SessionSummary, preview: str = "") -> SessionFacts:
@@ -69,13 +32,14 @@ def describe_open(hosted: HostedSession, kept: SessionSummary | None, preview: s
 
 def describe_whole(hosted: HostedSession, kept: SessionSummary | None, *, read_only: bool) -> SessionDetails:
     session = hosted.session
+    questions: Any = tuple(session.questions.open.values())
     return SessionDetails(
         **_live_fields(hosted, kept, ""),
         last_event=session.events.seq,
         executing=session.is_executing,
         pending=session.pending_prompt,
         permission_mode=session.permission_mode,
-        questions=tuple(to_builtins(question) for question in session.questions.open.values()),
+        questions=questions,
         problems=tuple(str(problem) for problem in session.problems),
         read_only=read_only,
     )

@@ -12,16 +12,10 @@ from starlette.types import ASGIApp
 
 from robota.core.errors import SessionNotFoundError, ValidationError
 from robota.sdk.past_sessions import ExportFormat, export_session
+from robota.sdk.session_facts import SessionDetails, SessionFacts, SessionPage
 from robota.transports.host import SessionHost, SessionWish
 from robota.transports.http.call import Call
-from robota.transports.http.described import (
-    SessionDetails,
-    SessionFacts,
-    SessionPage,
-    describe_kept,
-    describe_open,
-    describe_whole,
-)
+from robota.transports.http.described import describe_kept, describe_open, describe_whole
 from robota.transports.http.replies import HEADERS, HttpError, reply
 from robota.transports.http.route import Route
 
