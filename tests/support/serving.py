@@ -110,13 +110,13 @@ def make_factory(provider: Provider, cwd: Path, store: SessionStore, **options: 
 
 @asynccontextmanager
 async def serving(
-    provider: Provider, cwd: Path, *, read_only: bool = False, limit: int = 100, **options: Any
+    provider: Provider, cwd: Path, *, read_only: bool = False, limit: int = 100, port: int = 0, **options: Any
 ) -> AsyncIterator[Serving]:
     store = SessionStore(cwd.parent / "store")
     host = SessionHost(make_factory(provider, cwd, store, **options), store=store, limit=limit)
     facts = ServerFacts(guard=Guard(TOKEN), read_only=read_only)
     server = make_server(create_app(host, facts, more_routes=OPENAI))
-    listener = bind("127.0.0.1", 0)
+    listener = bind("127.0.0.1", port)
     port = listener.getsockname()[1]
     running = asyncio.create_task(server.serve([listener]))
     await server.ready.wait()
