@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,11 +15,16 @@ from acp.client.connection import ClientSideConnection
 from acp.schema import (
     AllowedOutcome,
     ClientCapabilities,
+    CreateTerminalResponse,
     DeniedOutcome,
     PermissionOption,
+    ReadTextFileResponse,
     RequestPermissionResponse,
+    TerminalExitStatus,
+    TerminalOutputResponse,
     TextContentBlock,
     ToolCallUpdate,
+    WaitForTerminalExitResponse,
 )
 from tests.support.command import environment, place
 
@@ -65,6 +71,64 @@ class Editor:
 
     def text(self, kind: str = "agent_message_chunk") -> str:
         return "".join(update.content.text for update in self.shown(kind))
+
+
+class FullEditor(Editor):
+    """One with files that are not saved and terminals, which are processes of its own."""
+
+    def __init__(self, choose: Callable[[list[PermissionOption]], str | None] | None = None) -> None:
+        super().__init__(choose)
+        self.buffers: dict[str, str] = {}
+        self.written: dict[str, str] = {}
+        self.terminals: dict[str, asyncio.subprocess.Process] = {}
+        self.output: dict[str, bytes] = {}
+        self.commands: list[list[str]] = []
+        self.released: list[str] = []
+
+    async def read_text_file(self, session_id: str, path: str, **more: Any) -> ReadTextFileResponse:
+        known = self.buffers.get(path)
+        return ReadTextFileResponse(content=Path(path).read_text() if known is None else known)
+
+    async def write_text_file(self, session_id: str, path: str, content: str, **more: Any) -> None:
+        Path(path).write_text(content)
+        self.buffers.pop(path, None)
+        self.written[path] = content
+
+    async def create_terminal(
+        self, session_id: str, command: str, args: Any = None, env: Any = None, cwd: Any = None, **more: Any
+    ) -> CreateTerminalResponse:
+        id = f"term-{len(self.terminals)}"
+        self.commands.append([command, *args])
+        self.terminals[id] = await asyncio.create_subprocess_exec(
+            command,
+            *args,
+            cwd=cwd,
+            env={**os.environ, **{each.name: each.value for each in env}},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        return CreateTerminalResponse(terminal_id=id)
+
+    async def wait_for_terminal_exit(self, terminal_id: str, **more: Any) -> WaitForTerminalExitResponse:
+        process = self.terminals[terminal_id]
+        self.output[terminal_id], _ = await process.communicate()
+        return WaitForTerminalExitResponse(exit_code=process.returncode)
+
+    async def terminal_output(self, terminal_id: str, **more: Any) -> TerminalOutputResponse:
+        code = self.terminals[terminal_id].returncode
+        status = None if code is None else TerminalExitStatus(exit_code=code)
+        text = self.output.get(terminal_id, b"").decode()
+        return TerminalOutputResponse(output=text, truncated=False, exit_status=status)
+
+    async def kill_terminal(self, terminal_id: str, **more: Any) -> None:
+        self.terminals[terminal_id].kill()
+
+    async def release_terminal(self, terminal_id: str, **more: Any) -> None:
+        process = self.terminals[terminal_id]
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        self.released.append(terminal_id)
 
 
 @asynccontextmanager

@@ -77,7 +77,10 @@ class SessionChoice:
         given = gather_more(options, chosen)
         if self.start is not None:
             given["start"] = self.start
+        servers = {**given.get("mcp_servers", {}), **more.get("mcp_servers", {})}
         given.update(more)
+        if servers:
+            given["mcp_servers"] = servers
         return InteractiveSession(
             provider=chosen.provider,
             cwd=cwd,

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from robota.sdk.mcp.servers import OpenRelay
     from robota.sessions.start import SessionStart
     from robota.sessions.usage.budget import Budget
+    from robota.tools.files.editor import EditorFiles
+    from robota.tools.terminal import Terminal
 
 T = TypeVar("T")
 SwitchMode: TypeAlias = Callable[[str | None], Awaitable[None]]
@@ -102,6 +104,10 @@ class MoreOptions(TypedDict, total=False):
     """Tokens, for a model of which nothing is known."""
     secrets: tuple[str, ...]
     """Values that must be written nowhere, besides the provider's own keys."""
+    editor: EditorFiles
+    """Where Read, Edit and Write find texts that are not saved yet."""
+    terminal: Terminal
+    """Where commands run, in the place of a process of ours."""
     start: SessionStart
     """The session to go on with as `restore_session` found it, so that it is not read again."""
 
@@ -210,7 +216,7 @@ class Assembly:
             plugins, unusable = make_plugins(project.settings, wanted.places, plugins)
             project = replace(project, problems=(*project.problems, *unusable))
         mode = check_mode(wanted.permission_mode or project.settings.rules.mode, project.settings)
-        self._kit = kit = Kit(project, mode, start)
+        self._kit = kit = Kit(project, mode, start, editor=more.get("editor"), terminal=more.get("terminal"))
         kit.watchdog = more.get("watchdog", kit.watchdog)
         kit.relay = more.get("mcp_relay")
         built_in = pick_tools([*kit.make_tools(switch_mode), *more_tools], more.get("builtin_tools"))

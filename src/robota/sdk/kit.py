@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from robota.sdk.settings.settings import Settings
     from robota.sessions.session import Session
     from robota.sessions.start import SessionStart
+    from robota.tools.files.editor import EditorFiles
+    from robota.tools.terminal import Terminal
     from robota.tools.undo.store import UndoStore
 
 CONFIGURATION = (".agents", ".claude", ".robota")
@@ -93,8 +95,17 @@ class Kit:
     memory: Memory
     """What the project's sessions remember; likewise."""
 
-    def __init__(self, project: Project, mode: PermissionMode, start: SessionStart | None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        mode: PermissionMode,
+        start: SessionStart | None,
+        *,
+        editor: EditorFiles | None = None,
+        terminal: Terminal | None = None,
+    ) -> None:
         self.project = project
+        self._editor = editor
         self.rules = LiveRules(PermissionRules(mode=mode), home=project.places.home)
         self.workspace = Workspace(project.places.cwd, self.rules)
         self.todos = TodoList() if start is None else recall_todos(start.messages)
@@ -106,6 +117,7 @@ class Kit:
             variables=self._find_variables,
             sandbox=make_configured_sandbox(settings.sandbox, self.rules) or "off",
             auto_allow_bash_if_sandboxed=settings.sandbox.auto_allow_bash,
+            terminal=terminal,
         )
         self.subagents = Subagents(
             project.agents.definitions,
@@ -175,9 +187,9 @@ class Kit:
         """The built-in tools, all under the same rules and on the same state."""
         processes = self.processes
         return [
-            read_tool(),
-            write_tool(),
-            edit_tool(),
+            read_tool(editor=self._editor),
+            write_tool(editor=self._editor),
+            edit_tool(editor=self._editor),
             glob_tool(),
             grep_tool(),
             self.bash,

@@ -25,6 +25,7 @@ from robota.tools.processes import Command, ProcessTable
 
 if TYPE_CHECKING:
     from robota.tools.sandbox.sandbox import Confinement, Sandbox, SandboxMode
+    from robota.tools.terminal import Terminal
 
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = 600_000
@@ -92,12 +93,12 @@ def bash_tool(
     table: ProcessTable | None = None,
     sandbox: SandboxMode | Sandbox = "off",
     auto_allow_bash_if_sandboxed: bool = False,
+    terminal: Terminal | None = None,
 ) -> BashTool:
     """The tool; `keep_variables` names credentials of the environment that commands may have, and `variables`
-    gives more of them, as they are when a command starts.
-
-    With a `table` commands count against its limit and may run in the background while it is open. A sandbox
-    with options of its own is made with `Sandbox(…)`.
+    gives more of them, as they are when a command starts. With a `table` commands count against its limit and
+    may run in the background while it is open; others run in the `terminal`, if there is one. A sandbox with
+    options of its own is made with `Sandbox(…)`.
     """
     keep_variables = require_texts("keep_variables", keep_variables)
     processes = ProcessTable() if table is None else table
@@ -121,12 +122,12 @@ def bash_tool(
         box = boxes[0]
         confined = None if dangerouslyDisableSandbox and box is not None and box.mode == "auto" else box
         more = None if variables is None else variables()
-        shell = _Shell(processes, confined, here, _environment(keep_variables, more))
+        shell = _Shell(processes, confined, here, _environment(keep_variables, more), terminal)
         milliseconds = min(timeout or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS)
         try:
             if run_in_background:
                 return await shell.start(command, cwd, None if timeout is None else milliseconds)
-            return await shell.run(command, cwd, milliseconds, ctx.progress)
+            return await shell.run(command, cwd, milliseconds, ctx)
         except ToolExecutionError as error:
             return ToolResult.failure(str(error), "not_started")
 
@@ -177,16 +178,19 @@ class _Shell(NamedTuple):
     sandbox: Sandbox | None
     workspace: str
     env: dict[str, str]
+    terminal: Terminal | None
 
-    async def run(
-        self, command: str, cwd: str, milliseconds: float, progress: Callable[[str], None]
-    ) -> ToolResult:
+    async def run(self, command: str, cwd: str, milliseconds: float, ctx: ToolContext) -> ToolResult:
         argv, env, confinement = await self.prepare(command, cwd)
-        lines = {1: _LineProgress(progress), 2: _LineProgress(progress)}
+        lines = {1: _LineProgress(ctx.progress), 2: _LineProgress(ctx.progress)}
         put_right: Sequence[str] = ()
+        seconds = milliseconds / 1000
         try:
-            result = await self.table.run(
-                Command(argv=argv, cwd=cwd, env=env, timeout=milliseconds / 1000),
+            shown = None
+            if self.terminal is not None:
+                shown = await self.terminal.run(argv, cwd=cwd, env=env, timeout=seconds, call_id=ctx.call_id)
+            result = shown or await self.table.run(
+                Command(argv=argv, cwd=cwd, env=env, timeout=seconds),
                 lambda descriptor, data: lines[descriptor].add(data),
             )
         finally:

@@ -12,6 +12,7 @@ from robota.tools.json_schema import arguments_schema, boolean, integer, string
 
 if TYPE_CHECKING:
     from robota.tools.files.directory import SystemCalls
+    from robota.tools.files.editor import EditorFiles
 
 PARAMETERS = arguments_schema(
     {
@@ -47,8 +48,8 @@ class EditTool(FunctionTool):
         return "" if check(given, PARAMETERS) else preview_edit(given, cwd)
 
 
-def edit_tool(*, system: SystemCalls | None = None) -> EditTool:
-    """`system` takes the place of the calls to the operating system."""
+def edit_tool(*, system: SystemCalls | None = None, editor: EditorFiles | None = None) -> EditTool:
+    """`system` takes the place of the calls to the operating system; an `editor` has texts of its own."""
 
     async def edit(ctx: ToolContext, arguments: JsonObject) -> ToolResult:
         from anyio import to_thread  # noqa: PLC0415 - loaded with the first call
@@ -56,7 +57,7 @@ def edit_tool(*, system: SystemCalls | None = None) -> EditTool:
         from robota.tools.files.change import edit_file  # noqa: PLC0415
 
         # Not abandoned on cancellation: no file may change after the user took over again. It is short.
-        return await to_thread.run_sync(edit_file, ctx, arguments, system)
+        return await to_thread.run_sync(edit_file, ctx, arguments, system, editor)
 
     text = text_beside(__file__)
     return EditTool("Edit", text, PARAMETERS, edit, tool_class="modify", aliases=ALIASES)

@@ -6,9 +6,14 @@ by somebody else is noticed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 from robota.tools.json_schema import arguments_schema, integer, string
+
+if TYPE_CHECKING:
+    from robota.tools.files.editor import EditorFiles
 
 PARAMETERS = arguments_schema(
     {
@@ -20,8 +25,20 @@ PARAMETERS = arguments_schema(
 )
 
 
-def read_tool() -> FunctionTool:
-    """The `Read` tool: files, images, PDFs and notebooks."""
+def read_tool(*, editor: EditorFiles | None = None) -> FunctionTool:
+    """The `Read` tool: files, images, PDFs and notebooks; texts as the `editor` has them."""
+
+    async def read_file(
+        ctx: ToolContext, file_path: str, offset: float = 1, limit: float | None = None
+    ) -> ToolResult:
+        """Numbers may arrive as `3.0`, which JSON counts as an integer."""
+        from anyio import to_thread  # noqa: PLC0415 - loaded with the first call
+
+        from robota.tools.files.reading import read  # noqa: PLC0415
+
+        first, count = max(1, int(offset)), None if limit is None else int(limit)
+        return await to_thread.run_sync(read, ctx, file_path, first, count, editor, abandon_on_cancel=True)
+
     return FunctionTool(
         "Read",
         text_beside(__file__),
@@ -30,15 +47,3 @@ def read_tool() -> FunctionTool:
         tool_class="inspect",
         aliases={"filePath": "file_path"},
     )
-
-
-async def read_file(
-    ctx: ToolContext, file_path: str, offset: float = 1, limit: float | None = None
-) -> ToolResult:
-    """Numbers may arrive as `3.0`, which JSON counts as an integer."""
-    from anyio import to_thread  # noqa: PLC0415 - loaded with the first call
-
-    from robota.tools.files.reading import read  # noqa: PLC0415
-
-    first, count = max(1, int(offset)), None if limit is None else int(limit)
-    return await to_thread.run_sync(read, ctx, file_path, first, count, abandon_on_cancel=True)

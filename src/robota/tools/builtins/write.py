@@ -12,6 +12,7 @@ from robota.tools.json_schema import arguments_schema, string
 
 if TYPE_CHECKING:
     from robota.tools.files.directory import SystemCalls
+    from robota.tools.files.editor import EditorFiles
 
 PARAMETERS = arguments_schema(
     {
@@ -36,8 +37,8 @@ class WriteTool(FunctionTool):
         return "" if check(given, PARAMETERS) else preview_write(given["file_path"], given["content"], cwd)
 
 
-def write_tool(*, system: SystemCalls | None = None) -> WriteTool:
-    """`system` takes the place of the calls to the operating system."""
+def write_tool(*, system: SystemCalls | None = None, editor: EditorFiles | None = None) -> WriteTool:
+    """`system` takes the place of the calls to the operating system; an `editor` has texts of its own."""
 
     async def write(ctx: ToolContext, file_path: str, content: str) -> ToolResult:
         from anyio import to_thread  # noqa: PLC0415 - loaded with the first call
@@ -45,7 +46,7 @@ def write_tool(*, system: SystemCalls | None = None) -> WriteTool:
         from robota.tools.files.change import write_file  # noqa: PLC0415
 
         # Not abandoned on cancellation: no file may change after the user took over again. It is short.
-        return await to_thread.run_sync(write_file, ctx, file_path, content, system)
+        return await to_thread.run_sync(write_file, ctx, file_path, content, system, editor)
 
     aliases = {"filePath": "file_path"}
     text = text_beside(__file__)

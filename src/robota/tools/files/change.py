@@ -14,6 +14,7 @@ from robota.core.messages import JsonObject
 from robota.core.tool import FileVersions, ToolContext, ToolResult
 from robota.tools.files.diff import Region, find_regions, show_diff
 from robota.tools.files.directory import SYSTEM, Content, Directory, SystemCalls, is_same
+from robota.tools.files.editor import EditorFiles, as_edited, write_in_editor
 from robota.tools.files.path import FileProblem, Use, contained, explain, locate
 from robota.tools.files.replacement import SAME_TEXT, Edit, replace_text
 from robota.tools.files.text import UTF_8, DecodedText, decode
@@ -84,6 +85,7 @@ def change_file(
     create: bool = True,
     must_be_read: bool = False,
     system: SystemCalls | None = None,
+    editor: EditorFiles | None = None,
 ) -> ToolResult:
     """Replace a file by what `decide` makes of its path and content; without `create` it has to be there.
 
@@ -101,11 +103,13 @@ def change_file(
             name = os.path.basename(real)
             current = directory.read(name, MAX_FILE_BYTES, writable=True)
             if current is not None:
+                current = as_edited(path, current, editor)
                 _check_version(path, current, ctx.files.get(real), must_be_read)
             elif not create:
                 raise FileNotFoundError
             data, result = decide(path, current)
-            if not directory.replace(name, data, None if current is None else current.facts):
+            facts = None if current is None else current.facts
+            if not write_in_editor(path, data, editor) and not directory.replace(name, data, facts):
                 raise _changed(path)
             ctx.files.remember(real, hash_content(data))
         return result
@@ -160,14 +164,20 @@ def _refuse_dangling(path: str, real: str, cwd: str) -> None:
 # --- Edit ----------------------------------------------------------------------------------------------
 
 
-def edit_file(ctx: ToolContext, arguments: JsonObject, system: SystemCalls | None) -> ToolResult:
+def edit_file(
+    ctx: ToolContext,
+    arguments: JsonObject,
+    system: SystemCalls | None = None,
+    editor: EditorFiles | None = None,
+) -> ToolResult:
     """One piece of a file's text exchanged, every byte around it kept."""
     edit = _read_edit(arguments)
 
     def decide(path: str, current: Content | None) -> tuple[bytes, ToolResult]:
         return _edit(path, current, edit)
 
-    return change_file(ctx, arguments["file_path"], decide, create=not edit.old, system=system)
+    create = not edit.old
+    return change_file(ctx, arguments["file_path"], decide, create=create, system=system, editor=editor)
 
 
 def preview_edit(arguments: JsonObject, cwd: str) -> str:
@@ -254,14 +264,20 @@ def _load_if_there(path: str) -> Content | None:
 # --- Write ---------------------------------------------------------------------------------------------
 
 
-def write_file(ctx: ToolContext, file_path: str, content: str, system: SystemCalls | None) -> ToolResult:
+def write_file(
+    ctx: ToolContext,
+    file_path: str,
+    content: str,
+    system: SystemCalls | None = None,
+    editor: EditorFiles | None = None,
+) -> ToolResult:
     """Text as bytes in the format of the file that was there, and these in its place."""
 
     def decide(path: str, current: Content | None) -> tuple[bytes, ToolResult]:
         data, note = _encode_written(content, current)
         return data, ToolResult(content=f"Written {len(data)} bytes to {path}{note}")
 
-    return change_file(ctx, file_path, decide, must_be_read=True, system=system)
+    return change_file(ctx, file_path, decide, must_be_read=True, system=system, editor=editor)
 
 
 def preview_write(file_path: str, content: str, cwd: str) -> str:

@@ -18,6 +18,7 @@ from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.files.change import MAX_FILE_BYTES, load_file, remember
 from robota.tools.files.directory import Content
+from robota.tools.files.editor import EditorFiles, as_edited
 from robota.tools.files.long_file import Window, read_window
 from robota.tools.files.path import FileProblem, explain, locate
 from robota.tools.files.text import DecodedText, decode
@@ -28,10 +29,13 @@ MAX_LINE_CHARACTERS = 2_000
 MAX_OUTPUT_BYTES = 256 * 1024
 
 
-def read(ctx: ToolContext, file_path: str, first: int, limit: int | None) -> ToolResult:
+def read(
+    ctx: ToolContext, file_path: str, first: int, limit: int | None, editor: EditorFiles | None = None
+) -> ToolResult:
     path = locate(file_path, ctx.cwd)
     try:
         real, content = load_file(path, ctx.resolved.get(file_path))
+        content = as_edited(path, content, editor)
         result = _show(path, real, content, first, limit)
     except FileProblem as problem:
         return ToolResult.failure(str(problem), problem.code)

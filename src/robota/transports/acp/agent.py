@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from acp.meta import PROTOCOL_VERSION
@@ -50,6 +50,9 @@ from robota._version import __version__
 from robota.core.errors import SessionNotFoundError
 from robota.core.messages import JsonObject
 from robota.transports.acp.client import AcpClient, dump, read
+from robota.transports.acp.client_files import ClientFiles
+from robota.transports.acp.client_terminal import ClientTerminal
+from robota.transports.acp.mcp_servers import read_servers
 from robota.transports.acp.modes import MODEL, describe_modes, describe_options
 from robota.transports.acp.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Peer, RpcError
 from robota.transports.acp.session import AcpSession
@@ -58,6 +61,7 @@ from robota.transports.session_maker import SessionMaker
 PAGE = 50
 """Sessions that are listed at once."""
 SETUP = "setup"
+Opening: TypeAlias = NewSessionRequest | LoadSessionRequest | ResumeSessionRequest | ForkSessionRequest
 Method: TypeAlias = Callable[[Any], Awaitable[BaseModel | None]]
 
 
@@ -158,12 +162,22 @@ class AcpAgent:
             )
         return found
 
-    async def _open(
-        self, cwd: str, directories: Sequence[str] | None, resume: str | None = None, *, fork: bool = False
-    ) -> AcpSession:
+    async def _open(self, request: Opening, resume: str | None = None, *, fork: bool = False) -> AcpSession:
+        cwd = request.cwd
         if not os.path.isabs(cwd):
             raise RpcError(INVALID_PARAMS, f"cwd is an absolute path, not {cwd!r}.")
-        session = await self._host.open(cwd, resume=resume, fork=fork, add_dirs=directories or ())
+        files = ClientFiles(self._client)
+        terminal = ClientTerminal(self._client, lambda call, id: opened.updates.show_terminal(call, id))
+        session = await self._host.open(
+            cwd,
+            resume=resume,
+            fork=fork,
+            add_dirs=request.additional_directories or (),
+            mcp_servers=read_servers(request.mcp_servers or ()),
+            editor=files,
+            terminal=terminal,
+        )
+        files.session_id = terminal.session_id = session.session_id
         made = False
         try:
             await session.ready()
@@ -176,27 +190,27 @@ class AcpAgent:
         asyncio.get_running_loop().call_soon(opened.announce)  # after the answer that tells its id
         return opened
 
-    async def _reopen(self, session_id: str, cwd: str, directories: Sequence[str] | None) -> AcpSession:
+    async def _reopen(self, session_id: str, request: Opening) -> AcpSession:
         """The session of the store, or the one that is open already. Two who ask at once get the same."""
         async with self._opening.setdefault(session_id, asyncio.Lock()):
             known = self._sessions.get(session_id)
-            return known or await self._open(cwd, directories, session_id)
+            return known or await self._open(request, session_id)
 
     async def _new(self, request: NewSessionRequest) -> NewSessionResponse:
-        opened = await self._open(request.cwd, request.additional_directories)
+        opened = await self._open(request)
         return NewSessionResponse(session_id=opened.session.session_id, **self._describe(opened))
 
     async def _load(self, request: LoadSessionRequest) -> LoadSessionResponse:
-        opened = await self._reopen(request.session_id, request.cwd, request.additional_directories)
+        opened = await self._reopen(request.session_id, request)
         opened.tell_history()
         return LoadSessionResponse(**self._describe(opened))
 
     async def _resume(self, request: ResumeSessionRequest) -> ResumeSessionResponse:
-        opened = await self._reopen(request.session_id, request.cwd, request.additional_directories)
+        opened = await self._reopen(request.session_id, request)
         return ResumeSessionResponse(**self._describe(opened))
 
     async def _fork(self, request: ForkSessionRequest) -> ForkSessionResponse:
-        opened = await self._open(request.cwd, request.additional_directories, request.session_id, fork=True)
+        opened = await self._open(request, request.session_id, fork=True)
         return ForkSessionResponse(session_id=opened.session.session_id, **self._describe(opened))
 
     def _describe(self, opened: AcpSession) -> dict[str, Any]:

@@ -12,17 +12,27 @@ from acp.schema import (
     AvailableCommandsUpdate,
     ClientCapabilities,
     ConfigOptionUpdate,
+    CreateTerminalRequest,
+    CreateTerminalResponse,
     CurrentModeUpdate,
+    KillTerminalRequest,
     PermissionOption,
+    ReadTextFileRequest,
+    ReadTextFileResponse,
+    ReleaseTerminalRequest,
     RequestPermissionRequest,
     RequestPermissionResponse,
     SessionInfoUpdate,
     SessionNotification,
+    TerminalOutputRequest,
+    TerminalOutputResponse,
     ToolCallProgress,
     ToolCallStart,
     ToolCallUpdate,
     UsageUpdate,
     UserMessageChunk,
+    WaitForTerminalExitRequest,
+    WriteTextFileRequest,
 )
 from pydantic import BaseModel, ValidationError
 
@@ -57,6 +67,45 @@ class AcpClient:
         given = await self.peer.ask("session/request_permission", dump(request))
         outcome = read(RequestPermissionResponse, given, "session/request_permission").outcome
         return outcome.option_id if outcome.outcome == "selected" else None
+
+    # --- files -------------------------------------------------------------------------------------------
+
+    async def read_file(self, session_id: str, path: str) -> str:
+        """What a file holds in the editor, unsaved changes included."""
+        request = ReadTextFileRequest(session_id=session_id, path=path)
+        given = await self.peer.ask("fs/read_text_file", dump(request))
+        return read(ReadTextFileResponse, given, "fs/read_text_file").content
+
+    async def write_file(self, session_id: str, path: str, text: str) -> bool:
+        """True when it is done."""
+        request = WriteTextFileRequest(session_id=session_id, path=path, content=text)
+        await self.peer.ask("fs/write_text_file", dump(request))
+        return True
+
+    # --- terminals ---------------------------------------------------------------------------------------
+
+    async def create_terminal(self, request: CreateTerminalRequest) -> str:
+        """Begin a command; the id of its terminal."""
+        given = await self.peer.ask("terminal/create", dump(request))
+        return read(CreateTerminalResponse, given, "terminal/create").terminal_id
+
+    async def wait_for_terminal(self, session_id: str, terminal_id: str) -> None:
+        request = WaitForTerminalExitRequest(session_id=session_id, terminal_id=terminal_id)
+        await self.peer.ask("terminal/wait_for_exit", dump(request))
+
+    async def read_terminal(self, session_id: str, terminal_id: str) -> TerminalOutputResponse:
+        request = TerminalOutputRequest(session_id=session_id, terminal_id=terminal_id)
+        given = await self.peer.ask("terminal/output", dump(request))
+        return read(TerminalOutputResponse, given, "terminal/output")
+
+    async def kill_terminal(self, session_id: str, terminal_id: str) -> None:
+        request = KillTerminalRequest(session_id=session_id, terminal_id=terminal_id)
+        await self.peer.ask("terminal/kill", dump(request))
+
+    async def release_terminal(self, session_id: str, terminal_id: str) -> None:
+        """The editor ends what still runs in it."""
+        request = ReleaseTerminalRequest(session_id=session_id, terminal_id=terminal_id)
+        await self.peer.ask("terminal/release", dump(request))
 
 
 def dump(model: BaseModel) -> JsonObject:

@@ -58,7 +58,7 @@ def _read(block: ContentBlock) -> Part:
         case ImageContentBlock(data=data, mime_type=kind):
             return ImagePart(data, kind)
         case ResourceContentBlock(name=name, uri=uri):
-            return TextPart(f"[@{name}]({uri})")
+            return TextPart(f"[{name}]({uri})")
         case EmbeddedResourceContentBlock(resource=BlobResourceContents(uri=uri, blob=data, mime_type=kind)):
             name = uri.rsplit("/", 1)[-1]
             if kind is not None and kind.startswith("image/"):
@@ -67,7 +67,7 @@ def _read(block: ContentBlock) -> Part:
         case EmbeddedResourceContentBlock(resource=resource):
             name = resource.uri.rsplit("/", 1)[-1]
             return TextPart(
-                f'[@{name}]({resource.uri})\n<context ref="{resource.uri}">\n{resource.text}\n</context>\n'
+                f'[{name}]({resource.uri})\n<context ref="{resource.uri}">\n{resource.text}\n</context>\n'
             )
         case _:
             raise ValidationError("Audio cannot be part of a prompt here: send its words as text.")

@@ -51,13 +51,13 @@ class AcpSession:
         self.session = session
         self.models = models
         self._client = client
-        self._updates = Updates(session, self.send)
+        self.updates = Updates(session, self.send)
         self._commands: list[AvailableCommand] = []
         self._title = ""
         self._turns = 0
-        self._stop = session.events.subscribe(self._updates.hear)
+        self._stop = session.events.subscribe(self.updates.hear)
         session.questions.attach(Desk(session, client).answer)
-        self._updates.tell_mode()
+        self.updates.tell_mode()
 
     def send(self, update: Update) -> None:
         self._client.update(self.session.session_id, update)
@@ -68,13 +68,13 @@ class AcpSession:
         """Take one prompt to its end; raises what kept it from one."""
         prompt = read_blocks(blocks)
         self._turns += 1
-        self._updates.spoke = False
+        self.updates.spoke = False
         try:
             result = await self.session.submit(prompt)
         finally:
             self._turns -= 1
         if result.command is not None and result.text:
-            self._updates.say(result.text)
+            self.updates.say(result.text)
         self.announce()
         if result.error is not None:
             raise result.error
@@ -88,7 +88,7 @@ class AcpSession:
 
     def announce(self) -> None:
         """Commands, mode, model and title, as far as they have changed."""
-        self._updates.tell_mode()
+        self.updates.tell_mode()
         commands = self._list_commands()
         if commands != self._commands:
             self._commands = commands

@@ -16,6 +16,7 @@ from acp.schema import (
     Cost,
     CurrentModeUpdate,
     PlanEntry,
+    TerminalToolCallContent,
     ToolCallProgress,
     ToolCallStart,
     UsageUpdate,
@@ -170,6 +171,13 @@ class Updates:
             running.timer = None
             self._update(call_id, [say(fence(running.said))])
 
+    def show_terminal(self, call_id: str, terminal_id: str) -> None:
+        """A call runs in a terminal of the client, which shows it by itself."""
+        running = self._running.get(call_id)
+        if running is not None:
+            running.terminal = terminal_id
+            self._update(call_id, [TerminalToolCallContent(type="terminal", terminal_id=terminal_id)])
+
     def _update(self, call_id: str, content: list[Content]) -> None:
         self._send(
             ToolCallProgress(
@@ -202,12 +210,15 @@ class Updates:
         self.tell_mode()
 
     def _result(self, event: ToolEnded, running: Running) -> list[Content]:
+        shown: list[Content] = []
+        if running.terminal:
+            shown.append(TerminalToolCallContent(type="terminal", terminal_id=running.terminal))
         if event.outcome != "success":
-            return [say(neutralise(event.error or event.content or "It failed."))]
+            return [*shown, say(neutralise(event.error or event.content or "It failed."))]
         diff = find_diff(event.tool_name, event.arguments, self._session.cwd, running.before)
         if diff is not None:
             return [diff]
-        return show_output(event.tool_name, event.content)
+        return shown or show_output(event.tool_name, event.content)
 
     def _hear_subagent(self, event: SubagentEvent) -> None:
         """Of a subagent its calls are shown, as the calls they are."""
