@@ -7,6 +7,11 @@ from importlib import import_module
 import click
 
 COMMANDS = {
+    "add": ("robota.cli.mcp_servers", "add"),
+    "get": ("robota.cli.mcp_servers", "get"),
+    "list": ("robota.cli.mcp_servers", "list_servers"),
+    "login": ("robota.cli.mcp_servers", "login"),
+    "remove": ("robota.cli.mcp_servers", "remove"),
     "serve": ("robota.cli.mcp_serve", "command"),
 }
 """The module of each subcommand, and what it is called there."""

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode
 from robota.core.process import run_process
@@ -37,10 +39,15 @@ def make_opener(places: Places, relay: Callable[[], OpenRelay | None]) -> OpenTr
 
 @asynccontextmanager
 async def _open_remote(definition: ServerDefinition, noise: Noise, places: Places) -> AsyncIterator[Any]:
+    from robota.sdk.mcp.oauth import LoginStore, make_auth  # noqa: PLC0415 - loads the library
     from robota.tools.mcp.transports import open_transport  # noqa: PLC0415 - loads the library
 
     headers = await read_headers(definition, places) if definition.headers_helper else {}
-    async with open_transport(definition, noise, headers) as streams:
+    auth = None
+    if "authorization" not in {name.lower() for name in (*definition.headers, *headers)}:
+        store = await to_thread.run_sync(LoginStore, definition, places)
+        auth = make_auth(store, definition) if store.kept.tokens else None
+    async with open_transport(definition, noise, headers, auth) as streams:
         yield streams
 
 
@@ -59,3 +66,16 @@ async def read_headers(definition: ServerDefinition, places: Places) -> dict[str
             f"({result.error or f'exit code {result.exit_code}'})."
         )
     return {str(name): str(value) for name, value in printed.items()}
+
+
+async def look_at(definition: ServerDefinition, places: Places) -> tuple[list[str], bool]:
+    """Connect a server for a moment: what is to be said about it, and whether it was connected."""
+    from robota.sdk.mcp.servers import McpServers  # noqa: PLC0415 - they would load each other
+    from robota.sdk.mcp.status import describe_one  # noqa: PLC0415 - likewise
+
+    servers = McpServers(set(), make_opener(places, lambda: None), None)
+    servers.take({definition.name: definition})
+    async with servers:
+        connection = servers.get(definition.name)
+        await connection.settle()
+        return describe_one(servers, definition.name), connection.state == "connected"

@@ -152,9 +152,9 @@ class McpServers:
 
     def _offer(self) -> None:
         """Put what is to be offered into the toolset: changed tools in their places, new ones behind."""
+        self._tools = {tool.name: tool for tool in self._list_tools()}
         if self._session is None:
             return
-        self._tools = {tool.name: tool for tool in self._list_tools()}
         deferred = {tool.name for tool in self.find_deferred()}
         agent = self._session.agent
         known = agent.toolset.tools
@@ -192,7 +192,7 @@ class McpServers:
     def find_deferred(self) -> list[McpTool]:
         """What is offered only to those who search for it."""
         window = 0 if self._session is None else self._session.tracker.max_tokens
-        if not is_too_much(self.policy, self.costs, window):
+        if not window or not is_too_much(self.policy, self.costs, window):
             return []
         return [
             tool

@@ -20,7 +20,7 @@ from robota.core.run_task import is_cancelled
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.mcp.answers import Answers
 from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.failure import LoginNeededError, ServerError, explain
+from robota.tools.mcp.failure import ServerError, explain
 from robota.tools.mcp.library import load_library
 from robota.tools.mcp.noise import Noise
 from robota.tools.mcp.offer import Offer, read_offer
@@ -119,7 +119,7 @@ class ServerConnection:
                 if is_cancelled():
                     raise
                 why, hopeless = explain(error, self.definition, self.noise), isinstance(error, _HOPELESS)
-                if isinstance(error, LoginNeededError):
+                if self.noise.wants_login and self._client is None:
                     await self._rest("needs-auth", why)
                     failures = 0
                     continue
@@ -165,6 +165,7 @@ class ServerConnection:
                     raise
                 self._client = client
                 self.offer = offer
+                self.noise.wants_login = False
                 self._set("connected")
                 self._settled.set()
                 async with ListFollower(client, self._note_change):

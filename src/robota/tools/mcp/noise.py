@@ -17,7 +17,7 @@ SHOWN = 300
 class Noise:
     """The last connection's; a new one begins anew."""
 
-    __slots__ = ("complaints", "stderr", "stray", "stray_lines")
+    __slots__ = ("complaints", "stderr", "stray", "stray_lines", "wants_login")
 
     def __init__(self) -> None:
         self.clear()
@@ -26,6 +26,8 @@ class Noise:
         self.stderr = Capture(KEPT_BYTES)
         self.stray = Capture(KEPT_BYTES)
         self.stray_lines = 0
+        self.wants_login = False
+        """It refused us because it does not know who we are."""
         self.complaints: dict[str, None] = {}
         """What was left out of what it offers, a sentence each."""
 

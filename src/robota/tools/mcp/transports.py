@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -12,7 +13,6 @@ from mcp.client.streamable_http import streamable_http_client
 
 from robota.core.errors import ConfigurationError
 from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.failure import LoginNeededError
 from robota.tools.mcp.inspected import InspectedStream
 from robota.tools.mcp.noise import Noise
 from robota.tools.mcp.stdio import StdioTransport
@@ -53,9 +53,9 @@ def open_transport(
         case "stdio":
             return StdioTransport(definition, noise)
         case "http":
-            return _open_http(definition, sent, auth)
+            return _open_http(definition.url, partial(_make_client, noise, sent, auth))
         case "sse":
-            return _open_sse(definition, sent, auth)
+            return _open_sse(definition.url, partial(_make_client, noise, sent, auth))
         case _:
             raise ConfigurationError(
                 f"The MCP server {definition.name!r} lives in a program that is not there."
@@ -63,45 +63,34 @@ def open_transport(
 
 
 @asynccontextmanager
-async def _open_http(
-    definition: ServerDefinition, headers: dict[str, str], auth: httpx2.Auth | None
-) -> AsyncIterator[Streams]:
+async def _open_http(url: str, make_client: Callable[[], httpx2.AsyncClient]) -> AsyncIterator[Streams]:
     async with (
-        _make_client(headers, auth=auth) as client,
-        streamable_http_client(definition.url, http_client=client) as (read, write),
+        make_client() as client,
+        streamable_http_client(url, http_client=client) as (read, write),
     ):
         yield read, write
 
 
 @asynccontextmanager
-async def _open_sse(
-    definition: ServerDefinition, headers: dict[str, str], auth: httpx2.Auth | None
-) -> AsyncIterator[Streams]:
-    async with sse_client(
-        definition.url,
-        headers=headers,
-        timeout=REQUEST_SECONDS,
-        sse_read_timeout=STREAM_SECONDS,
-        httpx_client_factory=_make_client,
-        auth=auth,
-    ) as (read, write):
+async def _open_sse(url: str, make_client: Callable[[], httpx2.AsyncClient]) -> AsyncIterator[Streams]:
+    def make(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        return make_client()
+
+    async with sse_client(url, httpx_client_factory=make) as (read, write):
         yield read, write
 
 
-def _make_client(
-    headers: dict[str, str] | None = None,
-    timeout: httpx2.Timeout | None = None,
-    auth: httpx2.Auth | None = None,
-) -> httpx2.AsyncClient:
+def _make_client(noise: Noise, headers: dict[str, str], auth: httpx2.Auth | None) -> httpx2.AsyncClient:
+    async def note_refusal(response: httpx2.Response) -> None:
+        noise.wants_login = noise.wants_login or response.status_code == httpx2.codes.UNAUTHORIZED
+
     return httpx2.AsyncClient(
         headers=headers,
         auth=auth,
-        timeout=timeout or httpx2.Timeout(REQUEST_SECONDS, read=STREAM_SECONDS),
-        event_hooks={"response": [_refuse_strangers]},
+        timeout=httpx2.Timeout(REQUEST_SECONDS, read=STREAM_SECONDS),
+        event_hooks={"response": [note_refusal]},
     )
-
-
-async def _refuse_strangers(response: httpx2.Response) -> None:
-    """Say it plainly when a server wants a login; whoever can log in was asked before."""
-    if response.status_code == httpx2.codes.UNAUTHORIZED:
-        raise LoginNeededError(f"{response.url.host} wants a login.")
