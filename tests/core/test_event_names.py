@@ -54,7 +54,7 @@ def test_plugins_hear_of_a_run_by_the_dotted_names(event: TurnEvent, names: tupl
 @pytest.mark.parametrize(
     ("event", "names"),
     [
-        (STARTED, ("task.started", "execution.start")),
+        (STARTED, ("agent.created", "task.started", "execution.start")),
         (RunCompleted(), ("execution.complete", "agent.completion", "task.completed")),
         (RunFailed(message="m", code="c"), ("execution.error", "task.failed")),
         (RunInterrupted(), ("execution.complete", "task.failed")),

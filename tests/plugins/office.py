@@ -45,7 +45,7 @@ def open_session(
         cwd=cwd,
         model="scripted",
         permission_mode="bypassPermissions",
-        tools=[add, explode],
+        tools=options.pop("tools", [add, explode]),
         plugins=plugins,
         settings=settings,
         environment={"HOME": str(home), **options.pop("variables", {})},

@@ -17,6 +17,10 @@ _MODULES = {
         "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry message_to_history_entry"
     ),
     "robota.core.conversation": "ConversationStore",
+    "robota.core.event_service": (
+        "AGENT_EVENTS EVENT_NAMES EVENT_PREFIXES EXECUTION_EVENTS EventService NamedEvent TASK_EVENTS "
+        "TOOL_EVENTS USER_EVENTS"
+    ),
     "robota.core.events": (
         "AnyEvent AnyReplayEvent AnyTurnEvent AssistantMessageCommitted BackgroundGroupChanged "
         "BackgroundTaskChanged Compacted CompactionMarked ContextLoaded ContextUpdated Event "

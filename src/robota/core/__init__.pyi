@@ -44,6 +44,15 @@ from robota.core.errors import get_error_code as get_error_code
 from robota.core.errors import is_recoverable as is_recoverable
 from robota.core.errors import wrap_provider_error as wrap_provider_error
 from robota.core.event_history import EventHistory as EventHistory
+from robota.core.event_service import AGENT_EVENTS as AGENT_EVENTS
+from robota.core.event_service import EVENT_NAMES as EVENT_NAMES
+from robota.core.event_service import EVENT_PREFIXES as EVENT_PREFIXES
+from robota.core.event_service import EXECUTION_EVENTS as EXECUTION_EVENTS
+from robota.core.event_service import EventService as EventService
+from robota.core.event_service import NamedEvent as NamedEvent
+from robota.core.event_service import TASK_EVENTS as TASK_EVENTS
+from robota.core.event_service import TOOL_EVENTS as TOOL_EVENTS
+from robota.core.event_service import USER_EVENTS as USER_EVENTS
 from robota.core.event_wire import event_from_wire as event_from_wire
 from robota.core.event_wire import event_to_wire as event_to_wire
 from robota.core.events import AnyEvent as AnyEvent

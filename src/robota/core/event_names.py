@@ -35,7 +35,7 @@ _NAMES: dict[type[Event], tuple[str, ...]] = {
 }
 _TASK_NAMES: dict[type[Event], tuple[str, ...]] = {
     # A task is a run handed to a sub-agent.
-    RunStarted: ("task.started", "execution.start"),
+    RunStarted: ("agent.created", "task.started", "execution.start"),
     RunInterrupted: ("execution.complete", "task.failed"),
     RunCompleted: ("execution.complete", "agent.completion", "task.completed"),
     RunFailed: ("execution.error", "task.failed"),

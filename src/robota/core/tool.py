@@ -126,7 +126,7 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     """Seconds after which the call is given up."""
     delegate: Delegate | None = None
-    """Let another agent do something in this session; `None` without a session."""
+    """Let another agent do something as a part of this run, in a session as its child; `None` outside."""
 
 
 @runtime_checkable

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from robota.core.delegation import run_worker
 from robota.core.errors import describe_exception
 from robota.core.events import (
     OwnerPathSegment,
@@ -198,7 +200,7 @@ class ToolRound:
             deps=config.deps,
             progress=lambda text: self.control.call_in_loop(lambda: show(str(text))),
             timeout=getattr(call.tool, "timeout", None) or agent.limits.tool_timeout,
-            delegate=config.delegate,
+            delegate=config.delegate or partial(run_worker, agent),
             ask=None if ask is None else lambda question: ask(replace(question, call_id=call.call_id)),
         )
 

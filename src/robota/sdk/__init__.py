@@ -30,6 +30,11 @@ _MODULES = {
     "robota.sdk.query": "create_query",
     "robota.sessions.questions": "PermissionHandler QuestionHandler",
     "robota.sdk.skills.skill": "Skill SkillError Skills",
+    "robota.sdk.team.members": "Subagent",
+    "robota.sdk.team.patterns": "TeamLimits TeamResult TeamTurn run_group_chat run_hand_off run_hierarchical "
+    "run_parallel run_sequential",
+    "robota.sdk.team.templates": "make_templates",
+    "robota.sdk.team.tools": "team_tools",
     "robota.sdk.trust": "Trust TrustStore",
     "robota.sdk.tool_states": "DiffLine ToolState ToolSummary",
     "robota.providers.choice": "ChosenProvider choose_provider",

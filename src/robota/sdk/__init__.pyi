@@ -55,6 +55,17 @@ from robota.sdk.query import create_query as create_query
 from robota.sdk.skills.skill import Skill as Skill
 from robota.sdk.skills.skill import SkillError as SkillError
 from robota.sdk.skills.skill import Skills as Skills
+from robota.sdk.team.members import Subagent as Subagent
+from robota.sdk.team.patterns import TeamLimits as TeamLimits
+from robota.sdk.team.patterns import TeamResult as TeamResult
+from robota.sdk.team.patterns import TeamTurn as TeamTurn
+from robota.sdk.team.patterns import run_group_chat as run_group_chat
+from robota.sdk.team.patterns import run_hand_off as run_hand_off
+from robota.sdk.team.patterns import run_hierarchical as run_hierarchical
+from robota.sdk.team.patterns import run_parallel as run_parallel
+from robota.sdk.team.patterns import run_sequential as run_sequential
+from robota.sdk.team.templates import make_templates as make_templates
+from robota.sdk.team.tools import team_tools as team_tools
 from robota.sdk.tool_states import DiffLine as DiffLine
 from robota.sdk.tool_states import ToolState as ToolState
 from robota.sdk.tool_states import ToolSummary as ToolSummary
