@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from robota.transports.host import SessionFactory, SessionHost, SessionWish
 from robota.transports.http.app import ServerFacts, create_app
 from robota.transports.http.openai_routes import ROUTES as OPENAI
 from robota.transports.http.security import Guard
-from robota.transports.http.server import bind, make_server
+from robota.transports.http.server import bind, running
 
 TOKEN = "a-token-of-the-tests"
 
@@ -55,6 +55,12 @@ class Serving(Struct):
     ) -> list[SseEvent]:
         """The events of a session, to the first that is wanted or the end of the stream."""
         return await read_events(self.client, f"/sessions/{id}/events?after={after}", until, **headers)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let others go on until something is so, which no event tells of."""
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
 
 
 def ended(event: SseEvent) -> bool:
@@ -115,17 +121,13 @@ async def serving(
     store = SessionStore(cwd.parent / "store")
     host = SessionHost(make_factory(provider, cwd, store, **options), store=store, limit=limit)
     facts = ServerFacts(guard=Guard(TOKEN), read_only=read_only)
-    server = make_server(create_app(host, facts, more_routes=OPENAI))
     listener = bind("127.0.0.1", port)
     port = listener.getsockname()[1]
-    running = asyncio.create_task(server.serve([listener]))
-    await server.ready.wait()
     url = f"http://127.0.0.1:{port}"
     headers = {"authorization": f"Bearer {TOKEN}"}
-    try:
-        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
-            yield Serving(url, client, host, port)
-    finally:
-        await host.aclose()
-        server.stop()
-        await running
+    async with (
+        running(create_app(host, facts, more_routes=OPENAI), listener),
+        aclosing(host),
+        httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client,
+    ):
+        yield Serving(url, client, host, port)

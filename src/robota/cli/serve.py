@@ -12,7 +12,7 @@ import signal
 import sys
 import webbrowser
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from html import escape
 from types import FrameType
@@ -81,7 +81,7 @@ def command(
     wanted = Wanted(
         host=host,
         port=port,
-        token=choose_token(host, token or os.environ.get(TOKEN_VARIABLE)),
+        token=choose_token(host, os.environ.get(TOKEN_VARIABLE) if token is None else token),
         opens=opens,
         as_json=as_json,
         read_only=read_only,
@@ -123,15 +123,9 @@ def change_directory(cwd: str) -> None:
 
 def choose_token(host: str, given: str | None) -> str:
     """The user's own, else a new one. A server that others can reach needs one that its user chose."""
-    from robota.transports.http.security import SHORTEST_TOKEN, is_loopback  # noqa: PLC0415 - loads Starlette
+    from robota.transports.http.security import require_token  # noqa: PLC0415 - loads Starlette
 
-    if given is not None and not (given.isascii() and given.isprintable() and " " not in given):
-        raise ConfigurationError("A token is made of printable ASCII letters, without blanks.")
-    if not is_loopback(host) and len(given or "") < SHORTEST_TOKEN:
-        raise ConfigurationError(
-            f"Others can reach {host}: choose a token of at least {SHORTEST_TOKEN} letters with --token or "
-            f"${TOKEN_VARIABLE}, or leave out --host."
-        )
+    require_token(host, given)
     return given or secrets.token_urlsafe(32)
 
 
@@ -141,7 +135,7 @@ async def serve(wanted: Wanted) -> int:
     from robota.transports.http.app import ServerFacts, create_app  # noqa: PLC0415
     from robota.transports.http.openai_routes import ROUTES as OPENAI  # noqa: PLC0415
     from robota.transports.http.security import Guard  # noqa: PLC0415
-    from robota.transports.http.server import bind, make_server  # noqa: PLC0415
+    from robota.transports.http.server import bind, running  # noqa: PLC0415
 
     settings = read_own_settings(os.environ)
     listener = bind(wanted.host, wanted.port)
@@ -154,16 +148,10 @@ async def serve(wanted: Wanted) -> int:
             store = create_project_session_store()
             host = SessionHost(session_factory(wanted.options, chosen, store), store=store)
             facts = ServerFacts(guard=Guard(wanted.token, wanted.host), read_only=wanted.read_only)
-            server = make_server(create_app(host, facts, more_routes=OPENAI))
-            running = asyncio.create_task(server.serve([listener]))
-            try:
-                await server.ready.wait()
+            app = create_app(host, facts, more_routes=OPENAI)
+            async with running(app, listener), aclosing(host):
                 with announced(wanted, listener.getsockname()[1]):
                     await ending.told.wait()
-            finally:
-                await host.aclose()
-                server.stop()
-                await running
     return ending.code
 
 

@@ -69,6 +69,11 @@ class Follower:
         if self._waiter is not None:
             self._release()
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that has happened was read."""
+        return self._known is None and not (self._unwritten or self._queue or self._lost)
+
     async def read(self) -> list[TurnEvent]:
         """What came since, waiting for it; nothing after `wake`, and when it is closed."""
         while not self.closed:

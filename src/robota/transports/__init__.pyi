@@ -6,3 +6,10 @@ from robota.transports.headless import PrintOptions as PrintOptions
 from robota.transports.headless import create_headless_runner as create_headless_runner
 from robota.transports.headless import create_headless_transport as create_headless_transport
 from robota.transports.headless import run_print as run_print
+from robota.transports.host import SessionHost as SessionHost
+from robota.transports.host import SessionWish as SessionWish
+from robota.transports.http.transport import HttpTransport as HttpTransport
+from robota.transports.http.transport import create_agent_routes as create_agent_routes
+from robota.transports.http.transport import create_http_transport as create_http_transport
+from robota.transports.ws import WsHandler as WsHandler
+from robota.transports.ws import create_ws_handler as create_ws_handler

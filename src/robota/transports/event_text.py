@@ -47,14 +47,17 @@ def _without_bytes(event: SubagentEvent) -> SubagentEvent:
 class EventTexts:
     """The texts of a session's latest events, while several read them."""
 
-    __slots__ = ("_known", "shared")
+    __slots__ = ("_known", "sent", "shared")
 
     def __init__(self) -> None:
         self.shared = False
         """Whether somebody else will want the same text."""
+        self.sent = 0
+        """Texts that were given out, to whomever."""
         self._known: OrderedDict[int, tuple[TurnEvent, bytes]] = OrderedDict()
 
     def encode(self, event: TurnEvent) -> bytes:
+        self.sent += 1
         if not self.shared:
             return event_json(event)
         known = self._known.get(id(event))  # it is kept with its text, so that no other has this identity

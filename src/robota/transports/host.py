@@ -59,14 +59,19 @@ class QueueFull(RobotaError, code="SESSION_BUSY", category="user", recoverable=T
     """One prompt is worked on and another waits."""
 
 
+class HostClosed(RobotaError, code="SERVER_CLOSING", category="user", recoverable=True):
+    """No session is opened any more."""
+
+
 class HostedSession:
     """One open session, with those who read its events and what was submitted to it."""
 
-    def __init__(self, session: InteractiveSession) -> None:
+    def __init__(self, session: InteractiveSession, *, made: bool = False) -> None:
         self.session = session
         self.readers: set[Reader] = set()
-        self._texts = EventTexts()
+        self.texts = EventTexts()
         self.opened_at = utc_now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self._made = made
         self.failed = False
         """The last turn ended with an error."""
         self.files: ProjectFiles | None = None
@@ -96,14 +101,14 @@ class HostedSession:
 
     def read(self, after: int = 0) -> Reader:
         """Its events behind a number, for one client; `close` the reader when that leaves."""
-        reader = Reader(open_follower(self.session, after), self._texts, self._leave)
+        reader = Reader(open_follower(self.session, after), self.texts, self._leave)
         self.readers.add(reader)
-        self._texts.share(len(self.readers))
+        self.texts.share(len(self.readers))
         return reader
 
     def _leave(self, reader: Reader) -> None:
         self.readers.discard(reader)
-        self._texts.share(len(self.readers))
+        self.texts.share(len(self.readers))
 
     async def submit(
         self, prompt: Prompt, display: str | None = None, raw: str | None = None, *, id: str = ""
@@ -120,6 +125,12 @@ class HostedSession:
         self._submits.add(task)
         task.add_done_callback(self._submits.discard)
         return task
+
+    async def make(self) -> None:
+        """Read the project's files, unless that was done."""
+        if not self._made:
+            await self.session.ready()
+            self._made = True
 
     async def prepare(self) -> None:
         """Have the session and its journal, so that whoever uses it hears that another process has it."""
@@ -147,7 +158,7 @@ class HostedSession:
     def tell(self, name: str, data: JsonObject) -> None:
         """Say something to everybody who reads, that is no event of the session and has no number."""
         for reader in tuple(self.readers):
-            reader.tell(name, data, self.session.events.seq)
+            reader.tell(name, data)
 
     async def take_back(self, *, abort: bool) -> None:
         """Take back the prompt that waits; with `abort` also stop the turn under way."""
@@ -157,13 +168,17 @@ class HostedSession:
             self.session.cancel_queue()
         await asyncio.sleep(0)  # lets what waited notice, so that its place is free
 
-    async def close(self, reason: str = "other") -> None:
+    def let_go(self) -> None:
+        """Nobody here answers its questions or reads it any more."""
         self._detach()
+        for reader in tuple(self.readers):
+            reader.close()
+
+    async def close(self, reason: str = "other") -> None:
         try:
             await self.session.shutdown(reason)
         finally:
-            for reader in tuple(self.readers):
-                reader.close()
+            self.let_go()
             for task in tuple(self._submits):
                 task.cancel()
 
@@ -186,21 +201,29 @@ class SessionHost:
         self.made = 0
         """Sessions that were opened so far."""
         self.closed = False
+        self._past = EventTexts()
+        """Of sessions that are not open any more."""
+
+    @property
+    def events_sent(self) -> int:
+        """Events that clients were given, once for each of them."""
+        return self._past.sent + sum(hosted.texts.sent for hosted in self._open.values())
 
     @property
     def sessions(self) -> Mapping[str, HostedSession]:
         return self._open
 
-    def find(self, id: str) -> HostedSession | None:
+    async def find(self, id: str) -> HostedSession | None:
         """The session if it is open."""
         found = self._open.get(id)
         if found is not None:
             self._open[id] = self._open.pop(id)  # it is the one used last
+            await found.make()
         return found
 
     async def require(self, id: str) -> HostedSession:
         """The session, opened if it is kept."""
-        return self.find(id) or await self.resume(SessionWish(resume=id))
+        return await self.find(id) or await self.resume(SessionWish(resume=id))
 
     async def first(self) -> HostedSession:
         """The one that stands at the root: the first that was opened here, else a new one."""
@@ -218,10 +241,12 @@ class SessionHost:
             return False
 
     async def create(self, wish: SessionWish) -> HostedSession:
+        if self.closed:
+            raise HostClosed("The server ends: start it again, and try again.")
         await self._make_room()
         session = await self._factory(wish)
-        await session.ready()
-        return self.adopt(session)
+        await session.ready()  # before anybody can find it: its files may be such that it cannot be used
+        return self.adopt(session, made=True)
 
     async def resume(self, wish: SessionWish) -> HostedSession:
         """Go on with a session that is kept; one that is open is given as it is."""
@@ -231,7 +256,7 @@ class SessionHost:
         lock = self._opening.setdefault(id, asyncio.Lock())
         try:
             async with lock:
-                return self.find(id) or await self.create(wish)
+                return await self.find(id) or await self.create(wish)
         finally:
             self._opening.pop(id, None)
 
@@ -256,7 +281,7 @@ class SessionHost:
 
         if self.store is None or not self.is_kept(id):
             raise SessionNotFoundError(f"There is no session {id}.")
-        return Reader(PastEvents(past_events(self.store, id, after), after), EventTexts())
+        return Reader(PastEvents(past_events(self.store, id, after), after), self._past)
 
     def last_event(self, id: str) -> int:
         """The number of the last event of a session that is not open here; it reads a file."""
@@ -264,16 +289,23 @@ class SessionHost:
 
         return 0 if self.store is None else last_event(self.store, id)
 
-    def adopt(self, session: InteractiveSession) -> HostedSession:
+    def adopt(self, session: InteractiveSession, *, made: bool = False) -> HostedSession:
         """Offer a session that somebody else has made."""
         self.made += 1
         self._root = self._root or session.session_id
-        hosted = self._open[session.session_id] = HostedSession(session)
+        hosted = self._open[session.session_id] = HostedSession(session, made=made)
         return hosted
+
+    def let_go(self) -> None:
+        """Stop offering sessions that are somebody else's; they go on."""
+        for hosted in self._open.values():
+            hosted.let_go()
+        self._open = {}
 
     async def close(self, id: str, reason: str = "other") -> None:
         hosted = self._open.pop(id, None)
         if hosted is not None:
+            self._past.sent += hosted.texts.sent
             await hosted.close(reason)
 
     async def _make_room(self) -> None:

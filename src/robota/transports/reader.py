@@ -38,6 +38,8 @@ class EventSource(Protocol):
     after: int
     closed: bool
 
+    @property
+    def caught_up(self) -> bool: ...
     async def read(self) -> list[TurnEvent]: ...
     def wake(self) -> None: ...
     def close(self) -> None: ...
@@ -50,6 +52,10 @@ class PastEvents:
         self._events = events
         self.after = after
         self.closed = False
+
+    @property
+    def caught_up(self) -> bool:
+        return self.closed
 
     async def read(self) -> list[TurnEvent]:
         batch = await asyncio.to_thread(list, islice(self._events, BATCH))
@@ -75,7 +81,7 @@ class Reader:
         self._last = source.after
         self._texts = texts
         self._leave = leave
-        self._told: deque[tuple[int, Frame]] = deque(maxlen=MOST_TOLD)
+        self._told: deque[Frame] = deque(maxlen=MOST_TOLD)
 
     @property
     def closed(self) -> bool:
@@ -84,8 +90,9 @@ class Reader:
     async def read(self) -> list[Frame]:
         """What came since, waiting for it; nothing after `wake`, and at the end."""
         frames = [self._frame(event) for event in await self._source.read()]
-        while self._told and self._told[0][0] <= self._last:  # else there are events that come before it
-            frames.append(self._told.popleft()[1])
+        if self._told and self._source.caught_up:  # else there are events that come before it
+            frames += self._told
+            self._told.clear()
         return frames
 
     def _frame(self, event: TurnEvent) -> Frame:
@@ -93,9 +100,9 @@ class Reader:
         self._last = max(self._last, event.seq)
         return Frame(event.name, self._texts.encode(event), number)
 
-    def tell(self, name: str, data: JsonObject, behind: int) -> None:
-        """Put in words that are no event, behind the event of a number."""
-        self._told.append((behind, Frame(name, encode(data))))
+    def tell(self, name: str, data: JsonObject) -> None:
+        """Put in words that are no event, behind what has happened so far."""
+        self._told.append(Frame(name, encode(data)))
         self._source.wake()
 
     def wake(self) -> None:

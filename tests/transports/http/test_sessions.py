@@ -14,14 +14,6 @@ pytestmark = pytest.mark.anyio
 WRITE = call("Write", file_path="a.txt", content="hello")
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    path = tmp_path / "project"
-    path.mkdir()
-    return path
-
-
 async def test_a_prompt_is_accepted_at_once_and_its_events_come_through_the_stream(project: Path) -> None:
     async with serving(ScriptedProvider(["Hel", "lo."]), project) as server:
         id = await server.new(name="first")

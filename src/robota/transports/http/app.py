@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,10 +18,12 @@ from robota.core.errors import RobotaError
 from robota.transports.host import SessionHost
 from robota.transports.http import server_routes, sessions, turns
 from robota.transports.http.call import Call, read_query
+from robota.transports.http.metrics import Metrics
 from robota.transports.http.page import page_routes
-from robota.transports.http.replies import HttpError, explain, refuse
+from robota.transports.http.replies import CLOSE, HttpError, explain, refuse
 from robota.transports.http.route import Route
 from robota.transports.http.security import Guard
+from robota.transports.http.socket import socket_routes
 
 ROUTES = [*server_routes.ROUTES, *sessions.ROUTES, *turns.ROUTES]
 """All of them; the OpenAPI document is made of the same table."""
@@ -31,6 +33,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     """What the server is, for its routes."""
 
     guard: Guard
+    metrics: Metrics = field(default_factory=Metrics)
     read_only: bool = False
     models: Any = None
     """An async function that lists the models that can be asked for."""
@@ -55,10 +58,10 @@ def create_app(
         for path, methods in by_path.items()
     ]
     app = Starlette(
-        routes=[*endpoints, *mounted, *(page_routes() if page else ())],
+        routes=[*endpoints, *socket_routes(host, facts), *mounted, *(page_routes() if page else ())],
         exception_handlers={HTTPException: _refuse_http},
     )
-    return Doorkeeper(app, facts.guard)
+    return Doorkeeper(app, facts)
 
 
 async def _refuse_http(request: Request, error: Exception) -> Any:
@@ -71,17 +74,19 @@ async def _refuse_http(request: Request, error: Exception) -> Any:
 class Doorkeeper:
     """Refuses requests from elsewhere before any state is touched."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+    def __init__(self, app: ASGIApp, facts: ServerFacts) -> None:
         self._app = app
-        self._guard = guard
+        self._guard = facts.guard
+        self._metrics = facts.metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
                 if scope.get("state", {}).get("head_too_large"):
-                    raise HttpError(431, "head_too_large", "The head of the request is too large.")
+                    raise HttpError(431, "head_too_large", "The head of the request is too large.", CLOSE)
                 self._guard.check_place(scope)
             except HttpError as error:
+                self._metrics.requests[error.status] += 1
                 await refuse(error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -111,6 +116,7 @@ class Endpoint:
         except Exception:
             logging.getLogger("robota.serve").exception("%s %s failed.", method, scope["path"])
             answer = refuse(HttpError(500, "internal_error", "The server failed; its log says why."))
+        self._facts.metrics.requests[getattr(answer, "status_code", 200)] += 1
         await answer(scope, receive, send)
 
     async def _answer(self, route: Route, request: Request) -> ASGIApp:

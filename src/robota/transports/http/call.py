@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 
 from robota.core.jsontext import decode
-from robota.transports.http.replies import HttpError
+from robota.transports.http.replies import CLOSE, HttpError
 
 if TYPE_CHECKING:
     from robota.transports.host import HostedSession, SessionHost
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BODY_BYTES = 8 << 20
 """Of a request; images are in it."""
+DRAINED_BYTES = 64 << 20
+"""What is read of a body that is too large, so that its sender gets to the answer."""
 BODY_SECONDS = 30.0
 _Value = TypeVar("_Value")
 
@@ -49,9 +51,9 @@ class Call:
         """What the client calls itself, for others who see what it did."""
         return read_name(self.request.headers.get("robota-client", "")) or "http"
 
-    def find(self) -> HostedSession | None:
+    async def find(self) -> HostedSession | None:
         """The session if it is open."""
-        return None if self.session_id is None else self.host.find(self.session_id)
+        return None if self.session_id is None else await self.host.find(self.session_id)
 
     async def session(self) -> HostedSession:
         """The session that the path names, opened if it is kept; at the root the first one."""
@@ -95,23 +97,21 @@ def read_name(text: str) -> str:
 
 async def read_body(request: Request) -> bytes:
     """The whole body, unless it is too long, or too long under way."""
-    length = request.headers.get("content-length", "0")
-    if length.isdigit() and int(length) > BODY_BYTES:
-        raise _too_large()
     parts, size = [], 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for part in request.stream():
                 size += len(part)
-                if size > BODY_BYTES:
-                    raise _too_large()
-                parts.append(part)
+                if size <= BODY_BYTES:
+                    parts.append(part)
+                elif size > DRAINED_BYTES:
+                    break
     except TimeoutError as error:
-        raise HttpError(408, "timeout", f"The body did not come within {BODY_SECONDS:g} s.") from error
+        raise HttpError(408, "timeout", f"The body did not come within {BODY_SECONDS:g} s.", CLOSE) from error
+    if size > BODY_BYTES:
+        raise _too_large()
     return b"".join(parts)
 
 
 def _too_large() -> HttpError:
-    return HttpError(
-        413, "too_large", f"The body is larger than {BODY_BYTES >> 20} MB.", {"connection": "close"}
-    )
+    return HttpError(413, "too_large", f"The body is larger than {BODY_BYTES >> 20} MB.", CLOSE)

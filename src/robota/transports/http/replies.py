@@ -11,6 +11,7 @@ from robota.core.jsontext import encode
 from robota.core.messages import Json
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+CLOSE = {"connection": "close"}
 _STATUS = {
     "SESSION_NOT_FOUND": 404,
     "SESSION_BUSY": 409,
@@ -21,6 +22,7 @@ _STATUS = {
     "CONFIGURATION_ERROR": 422,
     "STORAGE_ERROR": 503,
     "JOURNAL_ERROR": 409,
+    "SERVER_CLOSING": 503,
 }
 
 

@@ -34,6 +34,8 @@ class Route(Struct, frozen=True, kw_only=True):
     is_public: bool = False
     """No token is needed."""
     token_in_query: bool = False
+    is_session: bool = False
+    """It is about the first session, when the path names none."""
     changes: bool = False
     """Something may be different afterwards: refused by a server that is read-only."""
 
@@ -43,5 +45,7 @@ def at_both(*routes: Route) -> list[Route]:
     from msgspec.structs import replace  # noqa: PLC0415 - once
 
     return [
-        made for route in routes for made in (replace(route, path=f"/sessions/{{id}}{route.path}"), route)
+        made
+        for route in routes
+        for made in (replace(route, path=f"/sessions/{{id}}{route.path}"), replace(route, is_session=True))
     ]

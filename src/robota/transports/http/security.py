@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.types import Scope
 
+from robota.core.errors import ConfigurationError
 from robota.transports.http.replies import HttpError
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -29,6 +30,16 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def require_token(host: str, token: str | None) -> None:
+    """Refuse a token that is none, and a server that others can reach without one that its user chose."""
+    if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
+        raise ConfigurationError("A token is made of printable ASCII letters, without blanks.")
+    if not is_loopback(host) and len(token or "") < SHORTEST_TOKEN:
+        raise ConfigurationError(
+            f"Others can reach {host}: choose a token of at least {SHORTEST_TOKEN} letters, or 127.0.0.1."
+        )
 
 
 class Guard:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
@@ -18,6 +18,8 @@ from robota.transports.http.sse import ABORT
 HEAD_BYTES = 64 << 10
 HEAD_SECONDS = 10.0
 """How long the head of a request may take."""
+LINGER_SECONDS = 1.0
+"""How long somebody who was refused may go on sending before the connection is closed."""
 MOST_CONNECTIONS = 4_096
 MESSAGE_BYTES = 8 << 20
 """Of a message of a WebSocket."""
@@ -31,6 +33,7 @@ class Connection(HttpToolsProtocol):
 
     _head_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    _refused = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -44,6 +47,8 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
         super().data_received(data)
         if self._head_timer is not None and self.parser is not None:
             self._head_bytes += len(data)
@@ -76,8 +81,10 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, reply: bytes) -> None:
         self._head_came()
         if not self.transport.is_closing():
+            self._refused = True
             self.transport.write(reply)
-            self.transport.close()
+            self.transport.write_eof()  # closing with words unread would take the reply back
+            self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
 
 class Server(uvicorn.Server):
@@ -123,6 +130,19 @@ def make_server(app: ASGIApp) -> Server:
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
     )
+
+
+@asynccontextmanager
+async def running(app: ASGIApp, listener: socket.socket) -> AsyncIterator[None]:
+    """Answer on a socket while the block runs; afterwards what is under way may end."""
+    server = make_server(app)
+    task = asyncio.get_running_loop().create_task(server.serve([listener]))
+    try:
+        await server.ready.wait()
+        yield
+    finally:
+        server.stop()
+        await task
 
 
 def bind(host: str, port: int) -> socket.socket:

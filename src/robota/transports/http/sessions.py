@@ -132,7 +132,7 @@ async def create_session(call: Call) -> ASGIApp:
     elif wanted.fork or in_the_middle:
         hosted, status = await host.fork(wish, wanted.at, wanted.event), 201
     else:
-        status = 200 if host.find(wanted.resume) is not None else 201
+        status = 200 if wanted.resume in host.sessions else 201
         hosted = await host.resume(wish)
     kept = await to_thread.run_sync(find_summary, host, hosted.id)
     return reply(describe_whole(hosted, kept, read_only=call.facts.read_only), status)
@@ -140,7 +140,7 @@ async def create_session(call: Call) -> ASGIApp:
 
 async def show_session(call: Call) -> ASGIApp:
     host, id = call.host, call.session_id or ""
-    hosted = host.find(id)
+    hosted = await call.find()
     kept = await to_thread.run_sync(find_summary, host, id)
     if hosted is not None:
         return reply(describe_whole(hosted, kept, read_only=call.facts.read_only))
@@ -179,8 +179,7 @@ async def change_session(call: Call) -> ASGIApp:
 
 async def delete_session(call: Call) -> ASGIApp:
     host, id = call.host, call.session_id or ""
-    known = host.find(id) is not None
-    if not known and not host.is_kept(id):
+    if id not in host.sessions and not host.is_kept(id):
         raise SessionNotFoundError(f"There is no session {id}.")
     await host.close(id)
     if host.store is not None:
@@ -224,6 +223,6 @@ ROUTES = [
     ),
     Route(
         method="GET", path="/sessions/{id}/export", handler=export, query=ExportQuery,
-        summary="The session as a text for others, without secrets.", answers={200: "text"},
+        summary="The session as a text, without secrets.", answers={200: " ".join(_MEDIA.values())},
     ),
 ]  # fmt: skip

@@ -173,7 +173,7 @@ def describe_answers(question: Question) -> str:
 
 async def events(call: Call) -> ASGIApp:
     after = max(call.query.after, read_last_id(call))
-    hosted = await call.session() if call.session_id is None else call.find()
+    hosted = await call.session() if call.session_id is None else await call.find()
     if hosted is not None:
         return EventStream(hosted.read(after))
     return EventStream(call.host.read_past(call.session_id or "", after))
