@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from itertools import islice
@@ -135,6 +136,8 @@ def read_events(journal: SessionJournal, after: int = 0) -> Iterator[TurnEvent]:
 
 
 def _read(journal: SessionJournal, after: int, until: int | None) -> Iterator[TurnEvent]:
+    if journal.path and not os.path.exists(journal.path):
+        return  # nothing has happened yet
     reader = EventReader()
     for item in journal.read(after_event=after):
         if isinstance(item, JournalProblem):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from robota.transports.http.app import ServerFacts
 
 GOING_AWAY = 1001
+FAILED = 1011
 
 
 def socket_routes(host: SessionHost, facts: ServerFacts) -> list[BaseRoute]:
@@ -69,7 +71,12 @@ class SocketEndpoint:
         try:
             await asyncio.wait((listening, handler.pump), return_when=asyncio.FIRST_COMPLETED)
             if not listening.done():
-                await socket.close(GOING_AWAY, "The session was closed.")
+                failure = handler.pump.exception()
+                if failure is None:
+                    await socket.close(GOING_AWAY, "The session was closed.")
+                else:
+                    logging.getLogger("robota.serve").error("A WebSocket ends: %s", failure)
+                    await socket.close(FAILED, "The server failed; its log says why.")
                 await asyncio.wait((listening,), timeout=CLOSING_SECONDS)
         finally:
             listening.cancel()

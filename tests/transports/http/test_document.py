@@ -1,0 +1,74 @@
+"""The OpenAPI document: it says what there is, and what comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import to_thread
+from hypothesis import HealthCheck, Phase, given, settings
+from tests.support.serving import TOKEN, serving
+
+from robota.testing import ScriptedProvider
+from robota.transports.http.app import ROUTES
+
+pytestmark = pytest.mark.anyio
+EXAMPLES = 4
+STREAMS = ("/events", "/submit")
+
+
+async def test_every_route_is_in_the_document_with_its_answers(project: Path) -> None:
+    async with serving(ScriptedProvider(), project) as server:
+        document = (await server.client.get("/openapi.json")).json()
+
+    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert described == {(route.method, route.path) for route in ROUTES}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            assert operation["summary"].endswith(".")
+            assert "403" in operation["responses"]
+
+
+@pytest.mark.slow
+async def test_no_generated_request_gets_a_failure_or_an_answer_that_is_not_described(project: Path) -> None:
+    import schemathesis
+
+    async with serving(ScriptedProvider(), project, limit=5) as server:
+        id = await server.new()
+        document: dict[str, Any] = (await server.client.get("/openapi.json")).json()
+        for path in [path for path in document["paths"] if path.endswith(STREAMS)]:
+            del document["paths"][path]  # what they answer with has no end of its own
+        schema = schemathesis.openapi.from_dict(document)
+        operations = [operation.ok() for operation in schema.get_all_operations()]
+
+        def ask_all() -> int:
+            return sum(ask_often(operation, server.url, id) for operation in operations)
+
+        asked = await to_thread.run_sync(ask_all)
+
+    assert asked > 80
+
+
+def ask_often(operation: Any, url: str, id: str) -> int:
+    """Generated requests of one kind, every second one about a session that there is; how many."""
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import status_code_conformance
+
+    asked = 0
+
+    @settings(
+        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(case=operation.as_strategy())
+    def ask(case: Any) -> None:
+        nonlocal asked
+        asked += 1
+        if asked % 2 and "id" in (case.path_parameters or {}) and case.method != "DELETE":
+            case.path_parameters["id"] = id
+        response = case.call(base_url=url, headers={"authorization": f"Bearer {TOKEN}"})
+        case.validate_response(response, checks=[not_a_server_error, status_code_conformance])
+
+    ask()
+    return asked
