@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,48 @@ def serious(page: Any, axe: str) -> list[str]:
         for each in found if each["impact"] in ("serious", "critical")
         for node in each["nodes"]
     ]  # fmt: skip
+
+
+def test_twenty_thousand_deltas_make_no_long_task(browser: Any, project: Path) -> None:
+    words = [f"word{number} " for number in range(20_000)]
+    for number in range(0, 20_000, 40):
+        kind = number // 40 % 5
+        words[number] = ["\n\n", "\n\n## Heading\n\n", "\n\n```python\n", "\n```\n\n- ", "\n- "][kind]
+    gate = Gate()
+    with (
+        ModelServer([gate, *words, "\n\nThe very end."]).in_thread() as model,
+        served(model, project) as server,
+    ):
+        it = tab(browser, server.url)
+        page = it.page
+        page.goto(server.page)
+        it.prompt("Talk")
+        page.locator("#stop").wait_for()
+        browser.start_tracing(page=page, categories=["toplevel", "devtools.timeline", "__metadata"])
+        gate.open()
+        # Asked cheaply, because the question itself is a task of the page.
+        page.wait_for_function(
+            "() => document.querySelector('.answer > :last-child > :last-child')?.textContent === 'The very end.'"
+        )
+        tasks = long_tasks(browser.stop_tracing())
+        heard = page.evaluate("() => document.querySelector('.answer').textContent.match(/word/g).length")
+        page.context.close()
+        assert heard == 20_000 - 500
+        assert tasks == []
+        assert it.faults == []
+
+
+def long_tasks(trace: bytes) -> list[str]:
+    """The tasks of the page's main thread that took more than 50 ms of the processor: how long a busy machine
+    let one wait says nothing about the page."""
+    events = json.loads(trace)["traceEvents"]
+    main = {
+        (each["pid"], each["tid"]) for each in events
+        if each.get("name") == "thread_name" and each["args"].get("name") == "CrRendererMain"
+    }  # fmt: skip
+    tasks = [
+        each for each in events
+        if (each["pid"], each["tid"]) in main and each.get("name", "").endswith("RunTask") and "tdur" in each
+    ]  # fmt: skip
+    assert len(tasks) > 100
+    return [f"{each['tdur'] / 1000:.0f} ms" for each in tasks if each["tdur"] > 50_000]

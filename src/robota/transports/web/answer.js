@@ -5,13 +5,15 @@ import { code, render } from "./markdown.js";
 import { Splitter } from "./splitter.js";
 import { plain } from "./text.js";
 
-const FED = 16_000; // characters in one step
+const FED = 4000; // characters in one step
+const PIECES = 20; // of a part: the browser lays out only the parts that are in sight, and the one that grows
 
 export class AnswerView {
 	splitter = new Splitter();
 	fed = 0;
 	tail = null;
-	el = el("div.answer.prose");
+	part = el("div.prose");
+	el = el("div.answer", this.part);
 
 	constructor(block, { announce }) {
 		this.announce = announce;
@@ -41,7 +43,11 @@ export class AnswerView {
 			this.parts?.push(piece.text);
 			node.classList.toggle("open", piece.open);
 		}
-		this.el.insertBefore(node, this.tail);
+		if (this.part.children.length > PIECES && !piece.more) {
+			this.part = el("div.prose", this.tail);
+			this.el.append(this.part);
+		}
+		this.part.insertBefore(node, this.tail);
 		this.announce?.(node.textContent);
 	}
 
@@ -57,7 +63,7 @@ export class AnswerView {
 			this.tail = code("", language, more);
 			this.tail.querySelector("code").append(this.node);
 		} else this.tail = el(kind === "heading" ? "h4.tail" : "p.tail", this.node);
-		this.el.append(this.tail);
+		this.part.append(this.tail);
 	}
 }
 

@@ -41,6 +41,10 @@ export class Composer {
 	grow() {
 		this.input.style.height = "auto";
 		this.input.style.height = `${Math.min(this.input.scrollHeight, 196)}px`;
+		this.offer();
+	}
+
+	offer() {
 		$("send").disabled = !this.filled;
 		$("send").hidden = this.running && !this.filled;
 	}
@@ -143,6 +147,6 @@ export class Composer {
 		$("doing").textContent = doing;
 		$("doing").hidden = !doing;
 		this.input.placeholder = !live ? "Looking back: press End for now" : running ? "Next prompt; Ctrl-Enter tells the model now" : "Ask for a change, / commands, @ files";
-		this.grow();
+		this.offer();
 	}
 }

@@ -129,7 +129,7 @@ function list(text, depth) {
 		const found = ITEM.exec(line);
 		if (found && found[1].length <= indent.length + 1) {
 			close();
-			item = el("li", found[3] && el("span.box", /x/i.test(found[3]) ? "☑ " : "☐ "));
+			item = found[3] ? el("li.check", /x/i.test(found[3]) ? "☑ " : "☐ ") : el("li");
 			made.append(item);
 			inner = [found[4]];
 		} else inner.push(line);

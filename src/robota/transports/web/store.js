@@ -4,7 +4,7 @@
 
 import { newState, reduce } from "./reducer.js";
 
-const STEP = 7; // milliseconds of a frame
+const STEP = 5; // milliseconds of a frame
 const BEHIND = 250; // while there is a backlog, this often something is drawn
 
 export class Store {

@@ -5,7 +5,7 @@ import { $, el, on } from "./dom.js";
 
 const CHUNK = 40;
 const ALL = 300; // so many blocks are simply there
-const STEP = 8; // milliseconds of drawing before the rest waits for another frame
+const STEP = 5; // milliseconds of drawing before the rest waits for another frame
 const GUESS = 2400; // pixels of a chunk that was never drawn
 
 export class Transcript {
@@ -14,7 +14,7 @@ export class Transcript {
 		this.observer = new IntersectionObserver((entries) => this.moved(entries), { root: this.scroller, rootMargin: "1500px 0px" });
 		on("scroll", () => this.scrolled(), "scroll");
 		on("pill", () => this.toEnd());
-		// What comes into sight may turn out longer than it was guessed.
+		// After the browser has laid out what is new, so that it does so once.
 		new ResizeObserver(() => this.following && this.toEnd()).observe(this.root);
 		this.reset();
 	}
@@ -70,7 +70,6 @@ export class Transcript {
 
 	draw() {
 		const until = performance.now() + STEP;
-		const began = this.dirty.size;
 		for (const block of this.dirty) {
 			this.dirty.delete(block);
 			const chunk = this.chunkOf(block);
@@ -85,7 +84,6 @@ export class Transcript {
 			if (view.update(block)) this.dirty.add(block);
 			if (performance.now() > until) break;
 		}
-		if (began && this.following) this.scroller.scrollTop = 1e9;
 		return this.dirty.size > 0;
 	}
 
