@@ -1,84 +1,66 @@
 // What changes in a file, line by line with both numbers.
 
-import { copyButton, el, more } from "./dom.js";
-import { highlight, language } from "./highlight.js";
-import { exact, relative } from "./text.js";
+import {copyButton, el, more, region} from "./dom.js"
+import {highlight, language} from "./highlight.js"
+import {exact, relative} from "./text.js"
 
-const SHOWN = 400;
+const SHOWN = 400
 
 // Rows of a unified difference.
 export function parse(text) {
-	const rows = [];
-	let before = 0;
-	let after = 0;
+	const rows = []
+	let before = 0
+	let after = 0
 	for (const line of String(text).replace(/\n$/, "").split("\n")) {
-		const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)/.exec(line);
-		const words = line.slice(1);
+		const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)/.exec(line)
+		const words = line.slice(1)
 		if (hunk) {
-			[before, after] = [Number(hunk[1]), Number(hunk[2])];
-			rows.push({ kind: "hunk", text: hunk[3].trim() });
-		} else if (!before && !after && /^(---|\+\+\+|diff |index )/.test(line)) continue;
-		else if (line[0] === "+") rows.push({ kind: "add", after: after++, text: words });
-		else if (line[0] === "-") rows.push({ kind: "del", before: before++, text: words });
-		else if (line[0] !== "\\") rows.push({ kind: "same", before: before++, after: after++, text: words });
+			;[before, after] = [Number(hunk[1]), Number(hunk[2])]
+			rows.push({kind: "hunk", text: hunk[3].trim()})
+		} else if (!before && !after && /^(---|\+\+\+|diff |index )/.test(line)) continue
+		else if (line[0] === "+") rows.push({kind: "add", after: after++, text: words})
+		else if (line[0] === "-") rows.push({kind: "del", before: before++, text: words})
+		else if (line[0] !== "\\") rows.push({kind: "same", before: before++, after: after++, text: words})
 	}
-	return rows;
-}
-
-// The same of a change of which only the words are known.
-export function compare(old, young) {
-	const [before, after] = [old, young].map((text) => (text ? String(text).split("\n") : []));
-	const least = Math.min(before.length, after.length);
-	let head = 0;
-	while (head < least && before[head] === after[head]) head++;
-	let tail = 0;
-	while (tail < least - head && before.at(-1 - tail) === after.at(-1 - tail)) tail++;
-	const end = before.length - tail;
-	const rows = (kind, lines) => lines.map((text) => ({ kind, text }));
-	return [...rows("same", before.slice(Math.max(0, head - 3), head)), ...rows("del", before.slice(head, end)), ...rows("add", after.slice(head, after.length - tail)), ...rows("same", before.slice(end, end + 3))];
+	return rows
 }
 
 export function tally(rows) {
-	const of = (kind) => rows.filter((row) => row.kind === kind).length;
-	return { added: of("add"), removed: of("del") };
+	const of = kind => rows.filter(row => row.kind === kind).length
+	return {added: of("add"), removed: of("del")}
 }
 
-// The change that a call makes or has made, if it is one of a file.
-export function changeOf({ name, args, metadata }) {
-	const path = args.file_path ?? args.filePath;
-	if (typeof path !== "string") return null;
-	const told = metadata?.diff;
-	if (typeof told === "string" && told) return { path, rows: parse(told), text: told };
-	if (name === "Edit" && typeof args.new_string === "string") return { path, rows: compare(args.old_string, args.new_string) };
-	if (name === "Write" && typeof args.content === "string") return { path, rows: compare("", args.content.replace(/\n$/, "")) };
-	return null;
+// The change that a call has made, if it is one of a file.
+export function changeOf({args, metadata}) {
+	const path = args.file_path ?? args.filePath
+	const text = metadata?.diff
+	return typeof path === "string" && typeof text === "string" && text ? {path, text, rows: parse(text)} : null
 }
 
-const SIGNS = { add: ["+", "added "], del: ["−", "removed "], same: [" ", ""] };
+const SIGNS = {add: ["+", "added "], del: ["−", "removed "], same: [" ", ""]}
 
-export function diffView({ rows, path, text }, cwd) {
-	const named = language(path);
-	const body = el("tbody");
-	const numbered = rows.some((row) => row.before || row.after);
-	const number = (value) => numbered && el("td.no", value);
+export function diffView({rows, path, text}, cwd) {
+	const named = language(path)
+	const body = el("tbody")
 	const show = (from, to) => {
-		for (const { kind, text, before, after } of rows.slice(from, to)) {
-			const words = exact(text).slice(0, 2000);
+		for (const {kind, text, before, after} of rows.slice(from, to)) {
+			const words = exact(text).slice(0, 2000)
 			if (kind === "hunk") {
-				if (body.children.length || text) body.append(el("tr.hunk", el("td", { colspan: 4 }, `⋯ ${words}`)));
-				continue;
+				if (body.children.length || text) body.append(el("tr.hunk", el("td", {colspan: 4}, `⋯ ${words}`)))
+				continue
 			}
-			const [sign, said] = SIGNS[kind];
-			body.append(el(`tr.${kind}`, number(before), number(after), el("td.sign", el("span.offscreen", said), el("span", { "aria-hidden": "true" }, sign)), el("td.words", words.length < 500 ? highlight(words, named) : words)));
+			const [sign, said] = SIGNS[kind]
+			body.append(el(`tr.${kind}`, el("td.no", before), el("td.no", after), el("td.sign", el("span.offscreen", said), el("span", {"aria-hidden": "true"}, sign)), el("td.words", words.length < 500 ? highlight(words, named) : words)))
 		}
-	};
-	show(0, SHOWN);
-	const rest = rows.length > SHOWN && more(`Show ${rows.length - SHOWN} more lines`, () => show(SHOWN));
-	const { added, removed } = tally(rows);
-	const whole = () => text ?? rows.map((row) => `${{ add: "+", del: "-" }[row.kind] || " "}${row.text}`).join("\n");
-	return el("div.code", el("div.code-head", el("span.path", exact(relative(path, cwd))), counts(added, removed), copyButton(whole, "Copy diff")),
-		el("div.diff", { role: "region", tabindex: 0, "aria-label": `Changes of ${exact(path)}` }, el("table", body), rest));
+	}
+	show(0, SHOWN)
+	const rest = rows.length > SHOWN && more(`Show ${rows.length - SHOWN} more lines`, () => show(SHOWN))
+	const {added, removed} = tally(rows)
+	return el(
+		"div.code",
+		el("div.code-head", el("span.path", exact(relative(path, cwd))), counts(added, removed), copyButton(() => text, "Copy diff")),
+		region("div.diff", `Changes of ${exact(path)}`, el("table", body), rest)
+	)
 }
 
-export const counts = (added, removed) =>
-	el("span.counts", { role: "img", "aria-label": `${added} added, ${removed} removed` }, el("span.plus", `+${added}`), el("span.minus", `−${removed}`));
+export const counts = (added, removed) => el("span.counts", {role: "img", "aria-label": `${added} added, ${removed} removed`}, el("span.plus", `+${added}`), el("span.minus", `−${removed}`))

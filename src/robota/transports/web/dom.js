@@ -2,25 +2,25 @@
 
 // `el("li.done", { title }, child, …)`: what is empty is left out.
 function build(make, spec, given) {
-	const [tag, ...classes] = spec.split(".");
-	const node = make(tag);
-	if (classes.length) node.setAttribute("class", classes.join(" "));
-	const props = given[0]?.constructor === Object ? given.shift() : {};
+	const [tag, ...classes] = spec.split(".")
+	const node = make(tag)
+	if (classes.length) node.setAttribute("class", classes.join(" "))
+	const props = given[0]?.constructor === Object ? given.shift() : {}
 	for (const [name, value] of Object.entries(props)) {
-		if (value === undefined || value === null || value === false) continue;
-		if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-		else node.setAttribute(name, value === true ? "" : value);
+		if (value === undefined || value === null || value === false) continue
+		if (name.startsWith("on")) node.addEventListener(name.slice(2), value)
+		else node.setAttribute(name, value === true ? "" : value)
 	}
-	node.append(...given.flat().filter((child) => child || child === 0));
-	return node;
+	node.append(...given.flat().filter(child => child || child === 0))
+	return node
 }
 
-const SVG = "http://www.w3.org/2000/svg";
-export const el = (spec, ...given) => build((tag) => document.createElement(tag), spec, given);
-export const svg = (spec, ...given) => build((tag) => document.createElementNS(SVG, tag), spec, given);
-export const $ = (id) => document.getElementById(id);
-export const on = (id, action, name = "click") => $(id).addEventListener(name, action);
-export const set = (id, name, value) => $(id).setAttribute(name, value);
+const SVG = "http://www.w3.org/2000/svg"
+export const el = (spec, ...given) => build(tag => document.createElement(tag), spec, given)
+export const svg = (spec, ...given) => build(tag => document.createElementNS(SVG, tag), spec, given)
+export const $ = id => document.getElementById(id)
+export const on = (id, action, name = "click") => $(id).addEventListener(name, action)
+export const set = (id, name, value) => $(id).setAttribute(name, value)
 
 const ICONS = {
 	file: "M4 1.5h5L12.5 5v9.5H4zM9 1.5V5h3.5",
@@ -43,54 +43,42 @@ const ICONS = {
 	clock: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 4.5V8l2.5 1.5",
 	play: "M4.5 2.5l9 5.5-9 5.5z",
 	pause: "M5 3v10M11 3v10",
-	back: "M11 3L6 8l5 5M4.5 3v10",
-	next: "M5 3l5 5-5 5M11.5 3v10",
-	fork: "M4 2.5v11M4 8c5 0 7-1.5 7-5.5M8.5 4.5L11 2l2.5 2.5",
-	sun: "M8 5a3 3 0 1 1 0 6 3 3 0 0 1 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1",
-	moon: "M13.5 9.5a6 6 0 0 1-7-7 6 6 0 1 0 7 7z",
 	auto: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 2v12M8 5h4.5M8 8h6M8 11h4.5",
 	warn: "M8 2l6.5 11.5h-13zM8 6.5V10M8 11.7v.3",
 	chat: "M2 3h12v8H7l-3 2.5V11H2z",
 	gauge: "M2 11.5a6 6 0 1 1 12 0M8 11.5l3-4",
-	coins: "M2.5 13V9M6.2 13V5M9.8 13V7.5M13.5 13V3",
-};
-
-export function icon(name, label) {
-	const told = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
-	return svg(`svg.icon.i-${name}`, { viewBox: "0 0 16 16", ...told }, svg("path", { d: ICONS[name] }));
+	coins: "M2.5 13V9M6.2 13V5M9.8 13V7.5M13.5 13V3"
 }
 
-export const button = (name, label, onclick, kind = "") =>
-	el(`button.quiet${kind}`, { type: "button", title: label, "aria-label": label, onclick }, icon(name));
+export function icon(name, label) {
+	const told = label ? {role: "img", "aria-label": label} : {"aria-hidden": "true"}
+	return svg(`svg.icon.i-${name}`, {viewBox: "0 0 16 16", ...told}, svg("path", {d: ICONS[name]}))
+}
+
+export const button = (name, label, onclick, kind = "") => el(`button.quiet${kind}`, {title: label, "aria-label": label, onclick}, icon(name))
 
 // Copies exactly what it is given, not what the page shows of it.
 export function copyButton(read, label) {
-	const made = button("copy", label, async () => {
-		made.replaceChildren(icon((await copy(read())) ? "ok" : "no"));
-		setTimeout(() => made.replaceChildren(icon("copy")), 1200);
-	}, ".copy");
-	return made;
+	const made = button(
+		"copy",
+		label,
+		async () => {
+			made.replaceChildren(icon((await copy(read())) ? "ok" : "no"))
+			setTimeout(() => made.replaceChildren(icon("copy")), 1200)
+		},
+		".copy"
+	)
+	return made
 }
 
-// Browsers offer their clipboard only on secure pages, and a phone may have come by plain HTTP.
-export async function copy(text) {
-	try {
-		await navigator.clipboard.writeText(text);
-		return true;
-	} catch {
-		const area = el("textarea.offscreen");
-		area.value = text;
-		document.body.append(area);
-		area.select();
-		const done = document.execCommand("copy");
-		area.remove();
-		return done;
-	}
-}
+export const copy = text => navigator.clipboard?.writeText(text).then(() => true, () => false)
 
-export const say = (text) => ($("announcer").textContent = text.slice(0, 400));
+export const say = text => ($("announcer").textContent = text.slice(0, 400))
 
 export const more = (words, action) => {
-	const made = el("button.more", { type: "button", onclick: () => (made.remove(), action()) }, words);
-	return made;
-};
+	const made = el("button.more", {onclick: () => (made.remove(), action())}, words)
+	return made
+}
+
+// Something to scroll in, also with the keyboard.
+export const region = (spec, label, ...given) => el(spec, {tabindex: 0, role: "region", "aria-label": label}, ...given)

@@ -1,9 +1,9 @@
 // Keys that work wherever nobody is writing.
 
-import { $ } from "./dom.js";
+import {$} from "./dom.js"
 
 export function listenToKeys(app) {
-	const { replay } = app;
+	const {replay} = app
 	const keys = {
 		n: () => app.fresh(),
 		"/": () => (app.sheet(innerWidth < 900), $("search").focus()),
@@ -12,18 +12,18 @@ export function listenToKeys(app) {
 		i: () => $("prompt").focus(),
 		End: () => (replay.open ? replay.toggle(false) : app.transcript.toEnd()),
 		".": () => replay.open && replay.step(1),
-		",": () => replay.open && replay.step(-1),
-	};
-	document.addEventListener("keydown", (event) => {
-		const { key, target } = event;
-		if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+		",": () => replay.open && replay.step(-1)
+	}
+	document.addEventListener("keydown", event => {
+		const {key, target} = event
+		if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return
 		if (key === "Escape") {
-			if (document.body.classList.contains("sheet")) app.sheet(false);
-			else if (target.id === "search") target.blur();
-			else app.stop();
+			if (document.body.classList.contains("sheet")) app.sheet(false)
+			else if (target.id === "search") target.blur()
+			else app.stop()
 		} else if (keys[key] && (!target.closest("input, textarea, select, #question, [contenteditable]") || (target.id === "moment" && /[,.]/.test(key)))) {
-			event.preventDefault();
-			keys[key]();
+			event.preventDefault()
+			keys[key]()
 		}
-	});
+	})
 }

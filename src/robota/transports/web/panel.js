@@ -1,131 +1,132 @@
-// The right side: what fills the window, what it costs, which files changed, what is to be done. Drawn of the events.
+// The right side: what fills the window, what it costs, which files changed, what is to be done.
 
-import { counts, diffView } from "./diff.js";
-import { $, el, icon, svg } from "./dom.js";
-import { count, exact, money, oneLine, relative, taskLabel } from "./text.js";
-import { mark } from "./tools.js";
+import {counts, diffView} from "./diff.js"
+import {$, el, icon, svg} from "./dom.js"
+import {count, exact, money, oneLine, relative, taskLabel} from "./text.js"
+import {mark} from "./tools.js"
 
-const empty = (words) => [el("p.empty", words)];
-const figure = (value, words) => el("div.figure", el("strong", value), el("span", words));
-const figures = (...all) => el("div.figures", all);
-const drawn = (kind, box, label, ...shapes) => svg(`svg.${kind}`, { viewBox: `0 0 100 ${box}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, ...shapes);
-const legend = (rows) => el("ul.legend", rows.map(([kind, name, value]) => el("li", el(`span.dot.${kind}`), el("span.grow", name), el("span.dim", count(value)))));
+const empty = words => [el("p.empty", words)]
+const figure = (value, words) => el("div.figure", el("strong", value), el("span", words))
+const figures = (...all) => el("div.figures", all)
+const drawn = (kind, box, label, ...shapes) => svg(`svg.${kind}`, {viewBox: `0 0 100 ${box}`, preserveAspectRatio: "none", role: "img", "aria-label": label}, ...shapes)
+const legend = rows => el("ul.legend", rows.map(([kind, name, value]) => el("li", el(`span.dot.${kind}`), el("span.grow", name), el("span.dim", count(value)))))
 
 function line(title, values) {
-	const top = Math.max(...values, 1e-9);
-	const points = values.map((value, at) => `${(at / Math.max(1, values.length - 1)) * 100},${40 - (value / top) * 36}`).join(" ");
-	return el("div.chart", el("h3", title), drawn("line", 40, title, svg("polygon", { points: `0,40 ${points} 100,40` }), svg("polyline", { points })));
+	const top = Math.max(...values, 1e-9)
+	const points = values.map((value, at) => `${(at / Math.max(1, values.length - 1)) * 100},${40 - (value / top) * 36}`).join(" ")
+	return el("div.chart", el("h3", title), drawn("line", 40, title, svg("polygon", {points: `0,40 ${points} 100,40`}), svg("polyline", {points})))
 }
 
-function contextTab({ context, fills }, extra) {
-	if (!context?.max) return empty("How full the model's window is shows here after the first prompt.");
-	const { used, max } = context;
-	const share = (used / max) * 100;
-	const told = extra.context?.parts?.filter((part) => part.tokens > 0) || [];
-	const sum = told.reduce((all, part) => all + part.tokens, 0);
-	// Parts are estimates; together they are as long as what the window is known to hold.
-	const parts = sum ? told.map(({ name, tokens }) => ({ name: oneLine(name, 60), size: (tokens / sum) * used })) : [{ name: "Used", size: used }];
-	let x = 0;
-	const bars = parts.map(({ name, size }, at) => {
-		const width = (size / max) * 100;
-		x += width;
-		return svg(`rect.part.p${at % 6}`, { x: x - width, width: Math.max(width, 0.4), height: 10 }, svg("title", name));
-	});
+function contextTab({context, fills}, extra) {
+	if (!context?.max) return empty("After the first prompt: what fills the window of the model.")
+	const {used, max} = context
+	const share = (used / max) * 100
+	const told = extra.context?.parts?.filter(part => part.tokens > 0) || []
+	const sum = told.reduce((all, part) => all + part.tokens, 0)
+	// Parts are estimates; together they are as long as what is used.
+	const parts = sum ? told.map(({name, tokens}) => ({name: oneLine(name, 60), size: (tokens / sum) * used})) : [{name: "Used", size: used}]
+	let x = 0
+	const bars = parts.map(({name, size}, at) => {
+		const width = (size / max) * 100
+		x += width
+		return svg(`rect.part.p${at % 6}`, {x: x - width, width: Math.max(width, 0.4), height: 10}, svg("title", name))
+	})
 	return [
 		figures(figure(`${share.toFixed(share < 10 ? 1 : 0)} %`, "of the window"), figure(count(used), `of ${count(max)} tokens`)),
-		drawn("stack", 10, `${share.toFixed(0)} percent of the window is used`, svg("rect.track", { width: 100, height: 10 }), bars),
-		legend([...parts.map(({ name, size }, at) => [`p${at % 6}`, name, Math.round(size)]), ["free", "Free", max - used]]),
-		fills.length > 2 && line("Over time", fills),
-	];
+		drawn("stack", 10, `${share.toFixed(0)} percent of the window is used`, svg("rect.track", {width: 100, height: 10}), bars),
+		legend([...parts.map(({name, size}, at) => [`p${at % 6}`, name, Math.round(size)]), ["free", "Free", max - used]]),
+		fills.length > 2 && line("Over time", fills)
+	]
 }
 
-function costTab({ runs }, { usage }) {
-	const rounds = usage?.turns?.length ? usage.turns : runs;
-	const cost = usage?.total?.costUsd;
-	if (!rounds.length) return empty("Tokens and money show here when the first turn has ended.");
-	const of = (name) => rounds.reduce((sum, round) => sum + (round[name] || 0), 0);
-	const [input, cached, out] = [of("inputTokens"), of("cacheReadTokens"), of("outputTokens")];
-	const most = Math.max(...rounds.map((round) => round.inputTokens + round.outputTokens), 1);
-	const width = 100 / Math.max(rounds.length, 8);
+function costTab({runs}, {usage}) {
+	const rounds = usage?.turns?.length ? usage.turns : runs
+	const cost = usage?.total?.costUsd
+	if (!rounds.length) return empty("After the first turn: tokens and money.")
+	const of = name => rounds.reduce((sum, round) => sum + (round[name] || 0), 0)
+	const [input, cached, out] = [of("inputTokens"), of("cacheReadTokens"), of("outputTokens")]
+	const most = Math.max(...rounds.map(round => round.inputTokens + round.outputTokens), 1)
+	const width = 100 / Math.max(rounds.length, 8)
 	const bars = rounds.flatMap((round, at) => {
-		let y = 58;
-		const old = Math.min(round.cacheReadTokens, round.inputTokens);
+		let y = 58
+		const old = Math.min(round.cacheReadTokens, round.inputTokens)
 		return [["cached", old], ["input", round.inputTokens - old], ["out", round.outputTokens]].map(([kind, value]) => {
-			const height = (value / most) * 56;
-			y -= height;
-			return svg(`rect.${kind}`, { x: (at + 0.15) * width, width: width * 0.7, y, height });
-		});
-	});
+			const height = (value / most) * 56
+			y -= height
+			return svg(`rect.${kind}`, {x: (at + 0.15) * width, width: width * 0.7, y, height})
+		})
+	})
 	return [
 		figures(cost > 0 ? figure(money(cost), "so far") : figure(count(input + out), "tokens"), figure(`${Math.round((cached / (input || 1)) * 100)} %`, "from the cache")),
 		drawn("columns", 60, `Tokens of ${rounds.length} turns`, bars),
 		legend([["cached", "From the cache", cached], ["input", "New input", input - cached], ["out", "Output", out]]),
-		rounds.filter((round) => round.costUsd > 0).length > 1 && line("Money", rounds.map((round) => round.costUsd || 0)),
-	];
+		rounds.filter(round => round.costUsd > 0).length > 1 &&
+			line("Money", rounds.map(round => round.costUsd || 0))
+	]
 }
 
-function filesTab({ files }, { opened, cwd }) {
-	if (!files.size) return empty("Files that this session changes are listed here, each with its diff.");
-	const all = [...files.values()];
-	const sum = (name) => all.reduce((total, file) => total + file[name], 0);
-	const row = ({ path, added, removed, changes }) => {
-		const body = el("div");
-		const fill = () => row.open && !body.children.length && body.append(...changes.map((change) => diffView(change, cwd)));
-		const ontoggle = () => (opened[row.open ? "add" : "delete"](path), fill());
-		const row = el("details.changed", { open: opened.has(path), ontoggle }, el("summary", icon("chevron"), el("span.path", { title: exact(path) }, exact(relative(path, cwd))), counts(added, removed)), body);
-		fill();
-		return row;
-	};
-	return [figures(figure(files.size, files.size === 1 ? "file changed" : "files changed"), el("div.figure", counts(sum("added"), sum("removed")))), ...all.map(row)];
+function filesTab({files}, {opened, cwd}) {
+	if (!files.size) return empty("Files that the session changes, each with its diff.")
+	const all = [...files.values()]
+	const sum = name => all.reduce((total, file) => total + file[name], 0)
+	const row = ({path, added, removed, changes}) => {
+		const body = el("div")
+		const fill = () => row.open && !body.children.length && body.append(...changes.map(change => diffView(change, cwd)))
+		const ontoggle = () => (opened[row.open ? "add" : "delete"](path), fill())
+		const row = el("details.changed", {open: opened.has(path), ontoggle}, el("summary", icon("chevron"), el("span.path", {title: exact(path)}, exact(relative(path, cwd))), counts(added, removed)), body)
+		fill()
+		return row
+	}
+	return [figures(figure(files.size, files.size === 1 ? "file changed" : "files changed"), el("div.figure", counts(sum("added"), sum("removed")))), ...all.map(row)]
 }
 
-const TODO = { completed: ["ok", "done"], in_progress: ["clock", "in progress"] };
-const RAN = { completed: "success", done: "success", interrupted: "denied", failed: "error", cancelled: "denied" };
+const TODO = {completed: ["ok", "done"], in_progress: ["clock", "in progress"]}
+const RAN = {completed: "success", done: "success", interrupted: "denied", failed: "error", cancelled: "denied"}
 
-function tasksTab({ todos, tasks, lanes }) {
-	const todo = ({ status, content }) => {
-		const [name, label] = TODO[status] || ["", "to do"];
-		return el(`li.todo.${status}`, el("span.tick", { role: "img", "aria-label": label }, name && icon(name)), el("span.grow", exact(content)));
-	};
-	const task = (state, label, below) => el("li.todo", mark(RAN[state]), el("span.grow", el("span", label), el("small", oneLine(below, 120))));
-	const part = (title, items) => items.length && el("section", el("h3", title), el("ul", items));
+function tasksTab({todos, tasks, lanes}) {
+	const todo = ({status, content}) => {
+		const [name, label] = TODO[status] || ["", "to do"]
+		return el(`li.todo.${status}`, el("span.tick", {role: "img", "aria-label": label}, name && icon(name)), el("span.grow", exact(content)))
+	}
+	const task = (state, label, below) => el("li.todo", mark(RAN[state]), el("span.grow", el("span", label), el("small", oneLine(below, 120))))
+	const part = (title, items) => items.length && el("section", el("h3", title), el("ul", items))
 	const parts = [
-		part(`To do · ${todos.filter(({ status }) => status === "completed").length} of ${todos.length}`, todos.map(todo)),
-		part("In the background", [...tasks.values()].map((each) => task(each.state, taskLabel(each), each.error?.message || each.doing || each.result))),
-		part("Subagents", [...lanes.values()].map(({ inside, agent }) => task(inside.outcome, oneLine(inside.name || agent, 60), `${inside.calls.size} calls`))),
-	].filter(Boolean);
-	return parts.length ? parts : empty("The model's list of what is to do, background tasks and subagents show here.");
+		part(`To do · ${todos.filter(({status}) => status === "completed").length} of ${todos.length}`, todos.map(todo)),
+		part("In the background", [...tasks.values()].map(each => task(each.state, taskLabel(each), each.error?.message || each.doing || each.result))),
+		part("Subagents", [...lanes.values()].map(({inside, agent}) => task(inside.outcome, oneLine(inside.name || agent, 60), `${inside.calls.size} calls`)))
+	].filter(Boolean)
+	return parts.length ? parts : empty("What is to do, background tasks and subagents.")
 }
 
-const TABS = { chat: contextTab, context: contextTab, cost: costTab, files: filesTab, tasks: tasksTab };
+const TABS = {chat: contextTab, context: contextTab, cost: costTab, files: filesTab, tasks: tasksTab}
 
 export class Panel {
-	tabs = [...document.querySelectorAll("[role=tab]")];
+	tabs = [...document.querySelectorAll("[role=tab]")]
 
 	constructor(onopen) {
-		this.onopen = onopen;
+		this.onopen = onopen
 		for (const tab of this.tabs) {
-			tab.prepend(icon(tab.dataset.icon));
-			tab.addEventListener("click", () => this.open(tab.dataset.tab));
-			tab.addEventListener("keydown", (event) => {
-				const seen = this.tabs.filter((each) => each.offsetParent);
-				seen[seen.indexOf(tab) + ({ ArrowRight: 1, ArrowLeft: -1 }[event.key] || NaN)]?.focus();
-			});
+			tab.prepend(icon(tab.dataset.icon))
+			tab.addEventListener("click", () => this.open(tab.dataset.tab))
+			tab.addEventListener("keydown", event => {
+				const seen = this.tabs.filter(each => each.offsetParent)
+				seen[seen.indexOf(tab) + ({ArrowRight: 1, ArrowLeft: -1}[event.key] || NaN)]?.focus()
+			})
 		}
-		this.open("chat");
+		this.open("chat")
 	}
 
 	open(name) {
-		this.tab = document.body.dataset.tab = name;
-		for (const tab of this.tabs) tab.setAttribute("aria-selected", tab.dataset.tab === name);
-		this.onopen();
+		this.tab = document.body.dataset.tab = name
+		for (const tab of this.tabs) (tab.ariaSelected = tab.dataset.tab === name)
+		this.onopen()
 	}
 
 	draw(state, extra) {
-		$("badge").textContent = state.files.size || "";
-		const body = $("panel-body");
-		const top = body.scrollTop;
-		body.replaceChildren(...TABS[this.tab](state, extra).filter(Boolean));
-		body.scrollTop = top;
+		$("badge").textContent = state.files.size || ""
+		const body = $("panel-body")
+		const top = body.scrollTop
+		body.replaceChildren(...TABS[this.tab](state, extra).filter(Boolean))
+		body.scrollTop = top
 	}
 }

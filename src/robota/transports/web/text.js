@@ -1,70 +1,77 @@
 // Text made harmless and short: what people read hides nothing, what they decide on is written out.
 
-const UNSAFE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u;
-const EACH = new RegExp(UNSAFE, "gu");
-const HIDDEN = /[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
-// What was meant for a terminal: CSI, OSC and other strings, two-character escapes.
-const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g;
+const UNSAFE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
+const EACH = new RegExp(UNSAFE, "gu")
+const HIDDEN = /[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
+// What was meant for a terminal.
+const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g
 
-const code = (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`;
+const code = letter => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`
 
 function sign(letter) {
-	const point = letter.codePointAt(0);
-	if (point < 0x20) return String.fromCodePoint(0x2400 + point);
-	return point >= 0xd800 && point < 0xe000 ? "\ufffd" : code(letter);
+	const point = letter.codePointAt(0)
+	if (point < 0x20) return String.fromCodePoint(0x2400 + point)
+	return point >= 0xd800 && point < 0xe000 ? "\ufffd" : code(letter)
 }
 
 // Every control character but newline and tab as a visible sign, and those that turn the order of text.
 export function plain(text) {
-	const given = String(text ?? "");
-	return UNSAFE.test(given) ? given.replace(/\r\n/g, "\n").replace(EACH, sign) : given;
+	const given = String(text ?? "")
+	return UNSAFE.test(given) ? given.replace(/\r\n/g, "\n").replace(EACH, sign) : given
 }
 
-// For commands, paths, differences and prompts: characters without a width are written out as well.
-export const exact = (text) => plain(text).replace(HIDDEN, code);
+// For what people decide on: characters without a width are written out as well.
+export const exact = text => plain(text).replace(HIDDEN, code)
 
-export const oneLine = (text, most = 400) => exact(String(text ?? "").slice(0, most * 2)).split(/\s+/).join(" ").trim().slice(0, most);
+export const oneLine = (text, most = 400) =>
+	exact(String(text ?? "").slice(0, most * 2))
+		.split(/\s+/)
+		.join(" ")
+		.trim()
+		.slice(0, most)
 
 // What a program printed; of a line that was redrawn, its last form.
 export function output(text) {
-	const given = String(text ?? "").replace(SEQUENCES, "").replace(/\r\n/g, "\n");
-	return plain(given.replace(/[^\n]*\r(?=[^\n])/g, "").replace(/\r/g, ""));
+	const given = String(text ?? "")
+		.replace(SEQUENCES, "")
+		.replace(/\r\n/g, "\n")
+	return plain(given.replace(/[^\n]*\r(?=[^\n])/g, "").replace(/\r/g, ""))
 }
 
 export function seconds(value) {
-	if (value < 0.95) return `${Math.max(1, Math.round(value * 1000))} ms`;
-	if (value < 10) return `${value.toFixed(1)} s`;
-	const whole = Math.round(value);
-	return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
+	if (value < 0.95) return `${Math.max(1, Math.round(value * 1000))} ms`
+	if (value < 10) return `${value.toFixed(1)} s`
+	const whole = Math.round(value)
+	return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`
 }
 
-export function count(value) {
-	const number = Number(value) || 0;
-	if (number < 1000) return String(number);
-	return number < 999_500 ? `${(number / 1000).toFixed(number < 9950 ? 1 : 0)}k` : `${(number / 1e6).toFixed(1)}M`;
-}
+export const count = value => new Intl.NumberFormat("en", {notation: "compact", maximumFractionDigits: 1}).format(value || 0)
 
-export const money = (value) => (value > 0 && value < 0.01 ? "<$0.01" : `$${Number(value).toFixed(2)}`);
+export const money = value => (value > 0 && value < 0.01 ? "<$0.01" : `$${Number(value).toFixed(2)}`)
 
 export function ago(stamp) {
-	const passed = (Date.now() - new Date(stamp)) / 60000;
-	if (!(passed < 1440)) return new Date(stamp).toLocaleDateString(undefined, { month: "short", day: "numeric" });
-	return passed < 1 ? "now" : passed < 60 ? `${Math.floor(passed)} min` : `${Math.floor(passed / 60)} h`;
+	const passed = (Date.now() - new Date(stamp)) / 60000
+	if (!(passed < 1440)) return new Date(stamp).toLocaleDateString(undefined, {month: "short", day: "numeric"})
+	return passed < 1 ? "now" : passed < 60 ? `${Math.floor(passed)} min` : `${Math.floor(passed / 60)} h`
 }
 
-export const baseName = (path) => String(path || "").replace(/\/+$/, "").split("/").pop();
+export const baseName = path =>
+	String(path || "")
+		.replace(/\/+$/, "")
+		.split("/")
+		.pop()
 
 // The path as seen from the session's directory.
-export const relative = (path, cwd) => (cwd && String(path).startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : String(path ?? ""));
+export const relative = (path, cwd) => (cwd && String(path).startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : String(path ?? ""))
 
-export const pretty = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+export const pretty = value => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
 
 // What a call is about: its first argument.
 export function about(call, cwd) {
-	const given = call.args;
-	if (call.name === "TodoWrite") return `${given.todos?.length ?? 0} items`;
-	const first = given.command ?? given.file_path ?? given.pattern ?? given.description ?? Object.values(given)[0] ?? "";
-	return oneLine(typeof first === "string" ? relative(first, cwd) : JSON.stringify(first), 300);
+	const given = call.args
+	if (call.name === "TodoWrite") return `${given.todos?.length ?? 0} items`
+	const first = given.command ?? given.file_path ?? given.pattern ?? given.description ?? Object.values(given)[0] ?? ""
+	return oneLine(typeof first === "string" ? relative(first, cwd) : JSON.stringify(first), 300)
 }
 
-export const taskLabel = (task) => oneLine(task.label || task.command || task.agentType || task.prompt || task.taskId, 100);
+export const taskLabel = task => oneLine(task.label || task.command || task.agentType || task.prompt || task.taskId, 100)

@@ -1,137 +1,137 @@
-// The middle column. Blocks stand in chunks; of a long conversation only the chunks near the screen have elements.
+// The middle column. Of a long conversation only the chunks of blocks near the screen have elements.
 
-import { makeView } from "./blocks.js";
-import { $, el, on } from "./dom.js";
+import {makeView} from "./blocks.js"
+import {$, el, on} from "./dom.js"
 
-const CHUNK = 40;
-const ALL = 300; // so many blocks are simply there
-const STEP = 5; // milliseconds of drawing before the rest waits for another frame
-const GUESS = 2400; // pixels of a chunk that was never drawn
+const CHUNK = 40
+const ALL = 300 // so many blocks are simply there
+const STEP = 5 // milliseconds of drawing in a frame
+const GUESS = 2400 // pixels of a chunk that was never drawn
 
 export class Transcript {
 	constructor(context) {
-		Object.assign(this, { context, root: $("transcript"), scroller: $("scroll"), pill: $("pill") });
-		this.observer = new IntersectionObserver((entries) => this.moved(entries), { root: this.scroller, rootMargin: "1500px 0px" });
-		on("scroll", () => this.scrolled(), "scroll");
-		on("pill", () => this.toEnd());
+		Object.assign(this, {context, root: $("transcript"), scroller: $("scroll"), pill: $("pill")})
+		this.observer = new IntersectionObserver(entries => this.moved(entries), {root: this.scroller, rootMargin: "1500px 0px"})
+		on("scroll", () => this.scrolled(), "scroll")
+		on("pill", () => this.toEnd())
 		// After the browser has laid out what is new, so that it does so once.
-		new ResizeObserver(() => this.following && this.toEnd()).observe(this.root);
-		this.reset();
+		new ResizeObserver(() => this.following && this.toEnd()).observe(this.root)
+		this.reset()
 	}
 
 	reset() {
-		this.observer.disconnect();
-		this.root.replaceChildren();
-		Object.assign(this, { blocks: [], chunks: [], views: new Map(), dirty: new Set(), placed: 0, following: true, top: 0 });
-		this.pill.hidden = true;
+		this.observer.disconnect()
+		this.root.replaceChildren()
+		Object.assign(this, {blocks: [], chunks: [], views: new Map(), dirty: new Set(), placed: 0, following: true, top: 0})
+		this.pill.hidden = true
 	}
 
 	scrolled() {
-		const { scrollTop, scrollHeight, clientHeight } = this.scroller;
-		const left = scrollHeight - scrollTop - clientHeight;
-		// Something that grew below the reader is no reason to stop following: only going up is.
-		if (left < 60) this.following = true;
-		else if (scrollTop < this.top) this.following = false;
-		this.top = scrollTop;
-		this.pill.hidden = this.following || left < 200;
+		const {scrollTop, scrollHeight, clientHeight} = this.scroller
+		const left = scrollHeight - scrollTop - clientHeight
+		// Only going up stops following, not what grows below.
+		if (left < 60) this.following = true
+		else if (scrollTop < this.top) this.following = false
+		this.top = scrollTop
+		this.pill.hidden = this.following || left < 200
 	}
 
 	toEnd() {
-		this.following = true;
-		this.pill.hidden = true;
-		this.scroller.scrollTop = 1e9;
+		this.following = true
+		this.pill.hidden = true
+		this.scroller.scrollTop = 1e9
 	}
 
 	// Takes what changed; true if there is more to draw.
-	sync({ blocks, changed }) {
-		this.blocks = blocks;
-		while (this.chunks.length * CHUNK < blocks.length) this.openChunk();
-		for (const block of changed) this.dirty.add(block);
-		changed.clear();
+	sync({blocks, changed}) {
+		this.blocks = blocks
+		while (this.chunks.length * CHUNK < blocks.length) this.openChunk()
+		for (const block of changed) this.dirty.add(block)
+		changed.clear()
 		while (this.placed < blocks.length) {
-			blocks[this.placed].at = this.placed;
-			this.dirty.add(blocks[this.placed++]);
+			blocks[this.placed].at = this.placed
+			this.dirty.add(blocks[this.placed++])
 		}
-		return this.draw();
+		return this.draw()
 	}
 
 	openChunk() {
-		const last = this.chunks.at(-1);
-		const chunk = { at: this.chunks.length * CHUNK, el: el("div.chunk"), live: true };
-		this.chunks.push(chunk);
-		this.root.append(chunk.el);
-		this.observer.observe(chunk.el);
-		if (last && this.blocks.length > ALL && !last.near) this.freeze(last, GUESS);
+		const last = this.chunks.at(-1)
+		const chunk = {at: this.chunks.length * CHUNK, el: el("div.chunk"), live: true}
+		this.chunks.push(chunk)
+		this.root.append(chunk.el)
+		this.observer.observe(chunk.el)
+		if (last && this.blocks.length > ALL && !last.near) this.freeze(last, GUESS)
 	}
 
-	chunkOf({ at }) {
-		return this.chunks[Math.floor(at / CHUNK)];
+	chunkOf({at}) {
+		return this.chunks[Math.floor(at / CHUNK)]
 	}
 
 	draw() {
-		const until = performance.now() + STEP;
+		const until = performance.now() + STEP
 		for (const block of this.dirty) {
-			this.dirty.delete(block);
-			const chunk = this.chunkOf(block);
-			if (!chunk.live) continue;
-			let view = this.views.get(block);
+			this.dirty.delete(block)
+			const chunk = this.chunkOf(block)
+			if (!chunk.live) continue
+			let view = this.views.get(block)
 			if (!view) {
-				view = makeView(block, this.context);
-				this.views.set(block, view);
-				view.el.at = block.at;
-				chunk.el.insertBefore(view.el, [...chunk.el.children].find((child) => child.at > block.at) || null);
+				view = makeView(block, this.context)
+				this.views.set(block, view)
+				view.el.at = block.at
+				chunk.el.insertBefore(view.el, [...chunk.el.children].find(child => child.at > block.at) || null)
 			}
-			if (view.update(block)) this.dirty.add(block);
-			if (performance.now() > until) break;
+			if (view.update(block)) this.dirty.add(block)
+			if (performance.now() > until) break
 		}
-		return this.dirty.size > 0;
+		return this.dirty.size > 0
 	}
 
 	moved(entries) {
-		for (const { target, isIntersecting, boundingClientRect } of entries) {
-			const chunk = this.chunks.find((each) => each.el === target);
-			if (!chunk) continue;
-			chunk.near = isIntersecting;
-			if (chunk.near) this.thaw(chunk);
-			else if (chunk.live && this.blocks.length > ALL && chunk !== this.chunks.at(-1)) this.freeze(chunk, boundingClientRect.height);
+		for (const {target, isIntersecting, boundingClientRect} of entries) {
+			const chunk = this.chunks.find(each => each.el === target)
+			if (!chunk) continue
+			chunk.near = isIntersecting
+			if (chunk.near) this.thaw(chunk)
+			else if (chunk.live && this.blocks.length > ALL && chunk !== this.chunks.at(-1)) this.freeze(chunk, boundingClientRect.height)
 		}
 	}
 
 	freeze(chunk, height) {
-		chunk.live = false;
-		for (const block of this.inside(chunk)) this.views.delete(block);
-		chunk.el.style.height = `${Math.round(height)}px`;
-		chunk.el.replaceChildren();
+		chunk.live = false
+		for (const block of this.inside(chunk)) this.views.delete(block)
+		chunk.el.style.height = `${Math.round(height)}px`
+		chunk.el.replaceChildren()
 	}
 
 	thaw(chunk) {
-		if (chunk.live) return;
-		chunk.live = true;
-		chunk.el.style.height = "";
-		for (const block of this.inside(chunk)) this.dirty.add(block);
-		this.context.redraw();
+		if (chunk.live) return
+		chunk.live = true
+		chunk.el.style.height = ""
+		for (const block of this.inside(chunk)) this.dirty.add(block)
+		this.context.redraw()
 	}
 
 	inside(chunk) {
-		return this.blocks.slice(chunk.at, chunk.at + CHUNK);
+		return this.blocks.slice(chunk.at, chunk.at + CHUNK)
 	}
 
 	// Brings the block of an event into sight.
 	reveal(seq, tries = 60) {
-		const block = this.blocks.findLast((each) => each.seq <= seq);
-		if (!block) return;
-		this.following = false;
-		this.thaw(this.chunkOf(block));
-		const view = this.views.get(block);
-		(view ?? this.chunkOf(block)).el.scrollIntoView({ block: view ? "center" : "start" });
+		const block = this.blocks.findLast(each => each.seq <= seq)
+		if (!block) return
+		this.following = false
+		this.thaw(this.chunkOf(block))
+		const view = this.views.get(block)
+		;(view ?? this.chunkOf(block)).el.scrollIntoView({block: view ? "center" : "start"})
 		if (view) {
-			view.el.classList.add("found");
-			setTimeout(() => view.el.classList.remove("found"), 2000);
-		} else if (tries) requestAnimationFrame(() => this.reveal(seq, tries - 1));
+			view.el.classList.add("found")
+			setTimeout(() => view.el.classList.remove("found"), 2000)
+		} else if (tries) requestAnimationFrame(() => this.reveal(seq, tries - 1))
 	}
 
 	drawAll() {
-		for (const chunk of this.chunks) this.thaw(chunk);
-		while (this.dirty.size) this.draw();
+		for (const chunk of this.chunks) this.thaw(chunk)
+		while (this.dirty.size) this.draw()
 	}
 }
