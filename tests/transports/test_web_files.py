@@ -22,6 +22,10 @@ def test_the_page_asks_for_nothing_that_is_not_beside_it() -> None:
         assert re.findall(r"https?://[\w.-]+\.\w+|url\(|@import", text) == []
 
 
+def test_the_whole_page_is_small_as_it_is_served() -> None:
+    assert sum(path.stat().st_size for path in SOURCES) < 120_000
+
+
 def test_the_page_has_no_script_or_style_inside_and_makes_no_markup_of_text() -> None:
     page = (WEB / "index.html").read_text("utf-8")
     assert re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", page) is None

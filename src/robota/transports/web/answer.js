@@ -5,8 +5,8 @@ import {code, render} from "./markdown.js"
 import {Splitter} from "./splitter.js"
 import {plain} from "./text.js"
 
-const FED = 4000 // characters in one step
-const PIECES = 20 // of a part: the browser lays out only the parts that are in sight, and the one that grows
+const FED = 3000 // characters in one step
+const PIECES = 20 // of a part: those out of sight are not laid out
 
 export class AnswerView {
 	splitter = new Splitter()
@@ -19,7 +19,6 @@ export class AnswerView {
 		this.announce = announce
 	}
 
-	// True if there is more to do in another step.
 	update(block) {
 		const from = this.fed
 		for (let size = 0; this.fed < block.parts.length && size < FED;) size += block.parts[this.fed++].length
@@ -83,7 +82,7 @@ export class ThoughtView {
 	update(block) {
 		this.block = block
 		const words = Math.ceil(block.parts.reduce((sum, part) => sum + part.length, 0) / 6)
-		this.title.textContent = block.done ? `Thought for ${words.toLocaleString("en")} words` : "Thinking"
+		this.title.textContent = block.done ? `Thought for ${words} words` : "Thinking"
 		this.el.classList.toggle("busy", !block.done)
 		this.fill()
 	}

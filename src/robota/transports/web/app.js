@@ -51,8 +51,8 @@ class App {
 		on("cancel-queue", () => this.try(async () => (await this.send("cancel-queue"), (this.store.live.queued = null), this.store.arm())))
 		on("door", () => this.enter($("token").value), "close")
 		for (const id of ["leave-stay", "leave-go"]) on(id, () => $("leave").close())
-		body.addEventListener("click", event => this.leave(event))
-		document.addEventListener("visibilitychange", () => (this.following?.wake(), this.store.arm()))
+		addEventListener("click", event => this.leave(event))
+		addEventListener("visibilitychange", () => (this.following?.wake(), this.store.arm()))
 		addEventListener("online", () => this.following?.wake())
 		addEventListener("hashchange", () => this.start())
 		addEventListener("beforeprint", () => this.transcript.drawAll())
@@ -166,7 +166,6 @@ class App {
 		})
 	}
 
-	// Have a session to write to.
 	async ensure() {
 		if (this.id && this.info.state !== "stored") return
 		const made = await this.connection.send("POST", "/sessions", this.id ? {resume: this.id} : {})
@@ -293,7 +292,7 @@ class App {
 		$("state").className = `shape ${shown}`
 		set("state", "aria-label", shown)
 		for (const [id, words] of Object.entries({name: title, place, meter})) $(id).textContent = words
-		$("mode-label").hidden = !mode
+		$("mode").hidden = !mode
 		$("mode").value = mode
 		$("welcome").hidden = state.blocks.length > 0
 		this.composer.show(state.running, state.queued, doing(state), live)

@@ -19,14 +19,14 @@ const still = build =>
 
 const folded = (kind, title, text) => el(`details.${kind}`, el("summary", el("span", title)), el("div.prose", renderAll(text)))
 
-const Prompt = still(({text: given, images}) => {
+const Prompt = still(({text: given}) => {
 	const text = exact(given)
 	const words = el("div.words", text.slice(0, LONG))
 	const rest = text.length > LONG && more(`Show all ${text.length.toLocaleString("en")} characters`, () => (words.textContent = text))
-	return el("div.prompt", {role: "article", "aria-label": "Prompt"}, words, rest, images > 0 && el("span.dim", images === 1 ? "1 image" : `${images} images`), copyButton(() => given, "Copy prompt"))
+	return el("div.prompt", {role: "article", "aria-label": "Prompt"}, words, rest, copyButton(() => given, "Copy prompt"))
 })
 
-const Notice = still(({tone, text}) => el(`div.notice.${tone || "note"}`, plain(text)))
+const Notice = still(({tone, text}) => el(`div.notice.${tone}`, plain(text)))
 
 const FIXES = [
 	[/auth|key|401|credential/i, "robota setup asks for the key again."],

@@ -1,4 +1,4 @@
-// Where prompts are written: completion behind `/` and `@`, images, what waits, and Stop.
+// Where prompts are written.
 
 import {$, button, el, on} from "./dom.js"
 import {exact, oneLine} from "./text.js"
@@ -24,9 +24,9 @@ export class Composer {
 		on("prompt", () => setTimeout(() => this.close(), 150), "blur")
 		on("prompt", event => this.take(event.clipboardData, event), "paste")
 		const {body} = document
-		body.addEventListener("dragover", event => event.dataTransfer.types.includes("Files") && (event.preventDefault(), body.classList.add("dropping")))
-		body.addEventListener("dragleave", event => event.relatedTarget || body.classList.remove("dropping"))
-		body.addEventListener("drop", event => (body.classList.remove("dropping"), this.take(event.dataTransfer, event)))
+		addEventListener("dragover", event => event.dataTransfer.types.includes("Files") && (event.preventDefault(), body.classList.add("dropping")))
+		addEventListener("dragleave", event => event.relatedTarget || body.classList.remove("dropping"))
+		addEventListener("drop", event => (body.classList.remove("dropping"), this.take(event.dataTransfer, event)))
 		on("send", () => this.send())
 		on("stop", to.stop)
 	}
@@ -140,7 +140,7 @@ export class Composer {
 		$("ghost-words").textContent = exact(queued).slice(0, 300)
 		$("doing").textContent = doing
 		$("doing").hidden = !doing
-		this.input.placeholder = !live ? "Looking back: press End for now" : running ? "Next prompt; Ctrl-Enter tells the model now" : "Ask for a change, / commands, @ files"
+		this.input.placeholder = !live ? "Looking back: End is now" : running ? "What next? Ctrl-Enter tells it now" : "Ask for a change, / commands, @ files"
 		this.offer()
 	}
 }

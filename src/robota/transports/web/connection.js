@@ -35,7 +35,6 @@ export class Connection {
 	}
 }
 
-// Server-sent events as they come.
 export async function* readEvents(stream) {
 	const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
 	let rest = ""
@@ -61,7 +60,6 @@ export async function* readEvents(stream) {
 	}
 }
 
-// Follows one session until it is told to leave.
 export class Following {
 	aborter = new AbortController()
 	wake = () => {}
@@ -104,7 +102,7 @@ export class Following {
 		try {
 			event = {event: name, ...JSON.parse(data)}
 		} catch {
-			return // not one of ours
+			return
 		}
 		const numbered = Boolean(id)
 		if (numbered) {

@@ -6,7 +6,6 @@ import {exact, relative} from "./text.js"
 
 const SHOWN = 400
 
-// Rows of a unified difference.
 export function parse(text) {
 	const rows = []
 	let before = 0
@@ -30,7 +29,6 @@ export function tally(rows) {
 	return {added: of("add"), removed: of("del")}
 }
 
-// The change that a call has made, if it is one of a file.
 export function changeOf({args, metadata}) {
 	const path = args.file_path ?? args.filePath
 	const text = metadata?.diff

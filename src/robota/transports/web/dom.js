@@ -27,7 +27,6 @@ const ICONS = {
 	pencil: "M2.5 13.5l.8-3.2 7.5-7.5 2.4 2.4-7.5 7.5zM9.3 4.3l2.4 2.4",
 	terminal: "M2 3h12v10H2zM4.5 6l2 2-2 2M8 10.2h3.2",
 	search: "M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9zM10.4 10.4l3.2 3.2",
-	globe: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM2 8h12M8 2c-4 3.5-4 8.5 0 12M8 2c4 3.5 4 8.5 0 12",
 	agent: "M3.5 6h9v7h-9zM8 6V3M6 9.2v.8M10 9.2v.8M1.5 9v1.5M14.5 9v1.5",
 	list: "M2 4l1.2 1.2L5.5 3M7.5 4.2H14M2 9l1.2 1.2L5.5 8M7.5 9.2H14M7.5 13.3H14M2.8 13.3h1.5",
 	tool: "M3 5.5h10v7H3zM6 5.5V3h4v2.5M3 9h10",
@@ -80,5 +79,4 @@ export const more = (words, action) => {
 	return made
 }
 
-// Something to scroll in, also with the keyboard.
 export const region = (spec, label, ...given) => el(spec, {tabindex: 0, role: "region", "aria-label": label}, ...given)

@@ -1,4 +1,4 @@
-// Code in colours: one small tokenizer, told what comments and strings look like in each family of languages.
+// Code in colours, by families of languages.
 
 import {el} from "./dom.js"
 
@@ -31,7 +31,7 @@ const NAMES = {
 const ALIASES = new Map(Object.entries(NAMES).flatMap(([name, others]) => others.split(" ").map(other => [other, name])))
 // One list for all: a word that is none in its language is rarely written there.
 const WORDS = new Set(
-	"and as assert async await begin bool break case catch chan char class const continue def default defer del delete do done double echo elif else end enum esac except exit export extends false fi final finally float fn for from func function go if impl implements import in int interface is lambda let long loop map match mod mut namespace new nil None not null or package pass private protected pub public raise range return self Self static struct super switch this throw trait true True False try type typeof undefined unsafe use var virtual void where while with yield select insert into values update set table join on group by order limit primary key".split(" ")
+	"and as assert async await begin bool break case catch char class const continue def default defer del delete do done double echo elif else end enum except exit export extends false fi final finally float fn for from func function go if implements import in int interface is lambda let long loop map match mod mut new nil None not null or package pass private protected pub public raise range return self Self static struct super switch this throw true True False try type typeof undefined use var void where while with yield select insert into values update set table join on group by order limit".split(" ")
 )
 const made = new Map([["markup", /(?<c><!--[^]*?(?:-->|$))|(?<k><\/?[\w:-]+|\/?>)|(?<t>\b[\w:-]+(?==["']))|(?<s>"[^"\n]*"|'[^'\n]*')/g], ["diff", /(?<ins>^\+.*\n?)|(?<del>^-.*\n?)|(?<c>^@@.*)/gm]])
 

@@ -14,7 +14,7 @@ export function listenToKeys(app) {
 		".": () => replay.open && replay.step(1),
 		",": () => replay.open && replay.step(-1)
 	}
-	document.addEventListener("keydown", event => {
+	addEventListener("keydown", event => {
 		const {key, target} = event
 		if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return
 		if (key === "Escape") {

@@ -1,4 +1,4 @@
-// The right side: what fills the window, what it costs, which files changed, what is to be done.
+// The right side: context, cost, files, tasks.
 
 import {counts, diffView} from "./diff.js"
 import {$, el, icon, svg} from "./dom.js"

@@ -13,7 +13,6 @@ function words(placeholder, send) {
 	return el("input.reply", {placeholder, "aria-label": placeholder, onkeydown: event => event.key === "Enter" && send?.()})
 }
 
-// The command with the part that decided it marked.
 function marked(command, part) {
 	const [text, mark] = [exact(command), exact(part)]
 	const at = mark ? text.indexOf(mark) : -1
@@ -34,7 +33,7 @@ function permission(question, answer) {
 	const {toolInput: given, rule} = question
 	const isCommand = typeof given.command === "string"
 	const no = () => answer(why.value.trim() ? {allow: false, message: why.value.trim()} : false)
-	const why = words("Why not, and what instead (optional)", no)
+	const why = words("Why not, and what instead", no)
 	const edited = el("textarea.reply", {rows: 3, spellcheck: "false", "aria-label": "What to run instead"})
 	edited.value = isCommand ? given.command : pretty(given)
 	const fault = el("p.fault", {role: "alert"})
@@ -82,12 +81,12 @@ function plan({plan: text, planFilePath}, answer) {
 	return {
 		title: "Go to work on this plan?",
 		body: [region("div.prose.plan-text", "Plan", renderAll(text)), planFilePath && el("p.why", exact(planFilePath)), own],
-		actions: [act("y", "Approve", () => send({approve: true}), "main"), act("a", "Approve, edits without asking", () => send({approve: true, mode: "acceptEdits"})), act("n", "Send back", () => send({approve: false}), "no")]
+		actions: [act("y", "Approve", () => send({approve: true}), "main"), act("a", "Approve, never ask for edits", () => send({approve: true, mode: "acceptEdits"})), act("n", "Send back", () => send({approve: false}), "no")]
 	}
 }
 
 function field(name, schema, required) {
-	const {type, default: known, enum: values, enumNames, description} = schema
+	const {type, default: known, enum: values, description} = schema
 	const label = oneLine(schema.title || name, 80)
 	const number = /number|integer/.test(type)
 	if (type === "boolean") {
@@ -98,7 +97,7 @@ function field(name, schema, required) {
 		? el(
 				"select.reply",
 				{required},
-				values.map((value, at) => el("option", {value}, oneLine(enumNames?.[at] ?? value, 80)))
+				values.map(value => el("option", {value}, oneLine(value, 80)))
 			)
 		: el("input.reply", {required, type: number ? "number" : "text", step: type === "integer" ? 1 : "any"})
 	if (known !== undefined) input.value = known

@@ -1,4 +1,4 @@
-// The sessions: searched, grouped by project and day, each with its state as a shape and a colour.
+// The sessions, by project and day, each with its state as a shape and a colour.
 
 import {$, el, on} from "./dom.js"
 import {ago, baseName, money, oneLine} from "./text.js"

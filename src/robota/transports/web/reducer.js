@@ -1,5 +1,4 @@
-// What a session looks like after an event. Events in, state out: live, reload and replay are this one path.
-//
+// Events in, state out: live, reload and replay are this one path.
 // `changed` holds the blocks that differ since they were last drawn. A subagent is a block with a conversation.
 
 import {changeOf, tally} from "./diff.js"
@@ -18,6 +17,8 @@ function push(to, event, kind, fields) {
 	to.changed.add(block)
 	return block
 }
+
+const note = (to, event, text, tone = "note") => push(to, event, "notice", {text, tone})
 
 function endText(to) {
 	for (const block of [to.text, to.thought]) {
@@ -63,14 +64,12 @@ function end(to, outcome) {
 const STOPS = {
 	max_tokens: "The answer was cut: it reached its longest length.",
 	max_rounds: "Stopped after the most rounds of one prompt. Say “go on” to continue.",
-	refusal: "The model declined to answer.",
-	context_overflow: "The window is full. /compact makes room.",
-	repeated_failure: "Stopped: one call failed again and again."
+	context_overflow: "The window is full. /compact makes room."
 }
 
 const HEARD = {
 	run_start(to, event) {
-		push(to, event, "prompt", {text: event.display || event.prompt || "", images: event.images || 0})
+		push(to, event, "prompt", {text: event.display || event.prompt || ""})
 		Object.assign(to, {running: true, said: false, outcome: "", queued: null})
 		to.name = event.agentName || to.name
 	},
@@ -98,7 +97,7 @@ const HEARD = {
 	},
 	provider_retry(to, event) {
 		if (to.text) to.text.broken = true
-		push(to, event, "notice", {tone: "warn", text: `${event.message} Trying again${event.delay ? ` in ${event.delay.toFixed(1)} s` : ""} (${event.attempt} of ${event.maxAttempts}).`})
+		note(to, event, `${event.message} Trying again${event.delay ? ` in ${event.delay.toFixed(1)} s` : ""} (${event.attempt} of ${event.maxAttempts}).`, "warn")
 	},
 	tool_start: callOf,
 	tool_progress(to, event) {
@@ -127,7 +126,7 @@ const HEARD = {
 	},
 	model_change(to, event) {
 		to.model = event.model
-		push(to, event, "notice", {text: [`${event.model} answers from here on.`, ...(event.notes || [])].join("\n")})
+		note(to, event, [`${event.model} answers from here on.`, ...(event.notes || [])].join("\n"))
 	},
 	settings_change(to, event) {
 		to.mode = event.values?.mode ?? event.values?.permissions?.mode ?? to.mode
@@ -152,7 +151,7 @@ const HEARD = {
 		if (what === "closed") to.tasks.delete(task.taskId)
 		else to.tasks.set(task.taskId, {...task, doing})
 		if (task.mode === "foreground" || !/^(started|completed|failed|cancelled)$/.test(what)) return
-		push(to, event, "notice", {tone: what === "failed" ? "error" : "", text: `Background task ${what}: ${taskLabel(task)}${task.error ? `. ${task.error.message}` : ""}`})
+		note(to, event, `Background task ${what}: ${taskLabel(task)}${task.error ? `. ${task.error.message}` : ""}`, what === "failed" ? "error" : "")
 	},
 	prompt_queued(to, event) {
 		to.queued = event.prompt
@@ -161,7 +160,7 @@ const HEARD = {
 		push(to, event, "prompt", {text: event.prompt})
 	},
 	notice(to, event) {
-		push(to, event, "notice", {text: event.message})
+		note(to, event, event.message)
 	},
 	error(to, event) {
 		end(to, "failed")
@@ -169,13 +168,13 @@ const HEARD = {
 	},
 	interrupted(to, event) {
 		end(to, "interrupted")
-		push(to, event, "notice", {text: "Stopped."})
+		note(to, event, "Stopped.")
 	},
 	complete(to, event) {
 		if (event.text?.trim() && !to.said) push(to, event, "answer", {parts: [event.text], done: true})
 		end(to, "done")
 		to.runs?.push({...event.usage})
-		if (!/^(end_turn|tool_use)?$/.test(event.stopReason ?? "")) push(to, event, "notice", {tone: "warn", text: STOPS[event.stopReason] || `The model stopped: ${event.stopReason}.`})
+		if (!/^(end_turn|tool_use)?$/.test(event.stopReason ?? "")) note(to, event, STOPS[event.stopReason] || `The model stopped: ${event.stopReason}.`, "warn")
 	},
 	subagent(to, event) {
 		const inner = {...event.inner, seq: event.seq}
@@ -197,7 +196,6 @@ function hear(to, event) {
 export const reduce = (state, event) => (hear(state, event), state)
 export const fold = events => events.reduce(reduce, newState())
 
-// What goes on, in a word, and in a few for people.
 export function activity(state) {
 	if (state.questions.size) return "asks"
 	return state.running ? "running" : state.outcome === "failed" ? "failed" : "idle"

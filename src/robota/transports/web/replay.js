@@ -1,4 +1,4 @@
-// Looking back: a slider over the events with a tick for each that stands out. Its right end is now.
+// Looking back: a slider over the events. Its right end is now.
 
 import {$, icon, on, set, svg} from "./dom.js"
 

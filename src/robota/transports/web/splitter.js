@@ -1,5 +1,4 @@
 // Markdown that is still being written, cut into blocks as soon as each is final.
-//
 // Every piece is bounded, so that nothing makes one long step of the browser.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`]*)$/
@@ -32,7 +31,6 @@ export class Splitter {
 		this.kind = ""
 	}
 
-	// What was not given away yet, and what it looks like so far.
 	get tail() {
 		const kind = this.fence ? "code" : this.kind || (this.partial && kindOf(this.partial))
 		return {kind, text: [...this.lines, this.partial].join("\n"), language: this.fence?.language, more: this.more}

@@ -22,7 +22,7 @@ export class Store {
 		this.taken = 0
 		this.live = newState()
 		this.past = null // the state of a moment, while somebody looks back
-		this.moment = 0 // so many events it is made of
+		this.moment = 0
 		this.generation++
 	}
 
@@ -61,7 +61,6 @@ export class Store {
 		if (behind) this.arm()
 	}
 
-	// The state after so many events; all of them are the present.
 	look(moment) {
 		if (moment >= this.events.length) this.past = null
 		if (!this.past || moment < this.moment) {

@@ -3,7 +3,6 @@
 const UNSAFE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
 const EACH = new RegExp(UNSAFE, "gu")
 const HIDDEN = /[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
-// What was meant for a terminal.
 const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g
 
 const code = letter => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`
@@ -14,7 +13,7 @@ function sign(letter) {
 	return point >= 0xd800 && point < 0xe000 ? "\ufffd" : code(letter)
 }
 
-// Every control character but newline and tab as a visible sign, and those that turn the order of text.
+// Control characters, and those that turn the order of text, as visible signs.
 export function plain(text) {
 	const given = String(text ?? "")
 	return UNSAFE.test(given) ? given.replace(/\r\n/g, "\n").replace(EACH, sign) : given
@@ -45,7 +44,10 @@ export function seconds(value) {
 	return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`
 }
 
-export const count = value => new Intl.NumberFormat("en", {notation: "compact", maximumFractionDigits: 1}).format(value || 0)
+export function count(value = 0) {
+	if (value < 1000) return String(value)
+	return value < 999_500 ? `${(value / 1000).toFixed(value < 9950 ? 1 : 0)}k` : `${(value / 1e6).toFixed(1)}M`
+}
 
 export const money = value => (value > 0 && value < 0.01 ? "<$0.01" : `$${Number(value).toFixed(2)}`)
 
@@ -66,7 +68,6 @@ export const relative = (path, cwd) => (cwd && String(path).startsWith(`${cwd}/`
 
 export const pretty = value => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
 
-// What a call is about: its first argument.
 export function about(call, cwd) {
 	const given = call.args
 	if (call.name === "TodoWrite") return `${given.todos?.length ?? 0} items`

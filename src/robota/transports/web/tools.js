@@ -1,11 +1,11 @@
-// Tool calls: one line each, that opens into what went in, what came out and what changed.
+// Tool calls: one line each, that opens.
 
 import {changeOf, counts, diffView, tally} from "./diff.js"
 import {copyButton, el, icon, more, region, svg} from "./dom.js"
 import {code} from "./markdown.js"
 import {about, exact, oneLine, output, pretty, relative, seconds} from "./text.js"
 
-const ICONS = {file: /Read/, pencil: /Edit|Write$/, terminal: /Bash/, search: /^(Grep|Glob|LS)$/, globe: /web/i, agent: /^(Task|Agent)$/, list: /Todo|Skill/}
+const ICONS = {file: /Read/, pencil: /Edit|Write$/, terminal: /Bash/, search: /^(Grep|Glob|LS)$/, agent: /^(Task|Agent)$/, list: /Todo|Skill/}
 const MARKS = {success: ["ok", "done"], error: ["warn", "failed"], denied: ["no", "denied"]}
 const SHOWN = 30_000
 const LINES = 200
@@ -14,7 +14,6 @@ const toolIcon = name => icon(name === "TodoWrite" ? "list" : Object.keys(ICONS)
 
 export const mark = state => (MARKS[state] ? el(`span.mark.${state}`, icon(...MARKS[state])) : el("span.spin", {role: "img", "aria-label": "running"}))
 
-// Where in the time of its group a call ran.
 function bar(call, span) {
 	const scale = 48 / (span || 1)
 	const x = Math.min(call.begin * scale, 46)

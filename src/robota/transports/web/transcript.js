@@ -42,7 +42,6 @@ export class Transcript {
 		this.scroller.scrollTop = 1e9
 	}
 
-	// Takes what changed; true if there is more to draw.
 	sync({blocks, changed}) {
 		this.blocks = blocks
 		while (this.chunks.length * CHUNK < blocks.length) this.openChunk()
@@ -116,7 +115,6 @@ export class Transcript {
 		return this.blocks.slice(chunk.at, chunk.at + CHUNK)
 	}
 
-	// Brings the block of an event into sight.
 	reveal(seq, tries = 60) {
 		const block = this.blocks.findLast(each => each.seq <= seq)
 		if (!block) return
