@@ -22,7 +22,7 @@ from robota.tools.undo.state import PathState, has_same_content
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
 _IN_PLACE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _OWNER_MAY_ALL = 0o700
-_TOGETHER = 1024
+_TOGETHER = 8192
 """So many files wait beside their names at most."""
 _HOLE = bytes(4096)
 
@@ -49,6 +49,8 @@ class Restoration(Struct):
     opened: dict[bytes, int] = {}
     times: dict[bytes, int] = {}
     problems: dict[bytes, str] = {}
+    held: tuple[bytes, int] | None = None
+    """The directory that was used last, open: the next path is mostly in it too."""
 
     def carry_out(self, steps: Sequence[Step]) -> None:
         upwards = sorted(steps, key=lambda step: step.path, reverse=True)
@@ -67,15 +69,24 @@ class Restoration(Struct):
         self._each(upwards, self._finish_directory, lambda step: _becomes(step, "directory"))
         self._close_parents({step.path for step in steps})
 
+    def _let_go(self) -> None:
+        """Another directory may have the name of the one that is held."""
+        held, self.held = self.held, None
+        if held is not None:
+            self.system.close(held[1])
+
     def _each(
         self, steps: Sequence[Step], act: Callable[[Step], None], wanted: Callable[[Step], bool]
     ) -> None:
-        for step in steps:
-            if wanted(step) and step.path not in self.problems:
-                try:
-                    act(step)
-                except (OSError, StorageError) as error:
-                    self.problems[step.path] = getattr(error, "strerror", None) or str(error)
+        try:
+            for step in steps:
+                if wanted(step) and step.path not in self.problems:
+                    try:
+                        act(step)
+                    except (OSError, StorageError) as error:
+                        self.problems[step.path] = getattr(error, "strerror", None) or str(error)
+        finally:
+            self._let_go()
 
     def _clear(self, step: Step) -> None:
         with self._folder(step.path) as (folder, name):
@@ -146,12 +157,14 @@ class Restoration(Struct):
                 self.problems[path] = error.strerror or str(error)
             else:
                 del self.staged[path]
+        self._let_go()
 
     def _discard(self) -> None:
         for temporary in self.staged.values():
             with suppress(OSError), self._folder(temporary) as (folder, name):
                 self.system.unlink(name, dir_fd=folder)
         self.staged.clear()
+        self._let_go()
 
     def _link(self, step: Step) -> None:
         """Make a name of a file that has others; where that cannot be, it gets a content of its own."""
@@ -244,16 +257,33 @@ class Restoration(Struct):
     def _folder(self, path: bytes) -> Iterator[tuple[int, bytes]]:
         """The directory of a path, opened name by name without following a link, and the last name."""
         head, name = os.path.split(path)
+        held, self.held = self.held, None  # whoever looks into a second one meanwhile opens it anew
+        if held is None or held[0] != head:
+            if held is not None:
+                self.system.close(held[1])
+            held = head, self._open_folder(head)
+        done = False
+        try:
+            yield held[1], name
+            done = True
+        finally:
+            self._let_go()
+            self.held = held
+            if not done:
+                self._let_go()
+
+    def _open_folder(self, path: bytes) -> int:
         descriptor = self.system.open(b"/", _FOLDER)
         try:
-            for part in head.split(b"/"):
+            for part in path.split(b"/"):
                 if part:
                     inner = self.system.open(part, _FOLDER, dir_fd=descriptor)
                     self.system.close(descriptor)
                     descriptor = inner
-            yield descriptor, name
-        finally:
+        except OSError:
             self.system.close(descriptor)
+            raise
+        return descriptor
 
 
 def _lost_holes(step: Step) -> bool:
