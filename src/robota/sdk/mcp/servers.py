@@ -48,6 +48,8 @@ class McpServers:
         """The tools that each server had last."""
         self._session: Session | None = None
         self._running = False
+        self._joined = False
+        """Whether the session was ever given a tool."""
         self._closing: set[asyncio.Task[None]] = set()
         self._search = ToolSearchTool(lambda: self.connections, self.find_tools)
 
@@ -125,8 +127,8 @@ class McpServers:
 
     def prepare(self) -> None:
         """Before a prompt: tools of servers that are gone leave, what is not there yet can be searched."""
-        if self._session is None:
-            return
+        if self._session is None or not (self.connections or self._joined):
+            return  # most sessions have no servers, and every prompt comes by here
         agent = self._session.agent
         gone = [name for name, tool in agent.toolset.tools.items() if self._is_of_gone(tool)]
         if gone:
@@ -166,6 +168,7 @@ class McpServers:
         self._join(agent, *new, *([self._search] if deferred else []))
 
     def _join(self, agent: Robota, *tools: Tool) -> None:
+        self._joined = self._joined or bool(tools)
         agent.toolset = agent.toolset.plus(*tools)
 
     def _list_tools(self) -> Iterator[McpTool]:
