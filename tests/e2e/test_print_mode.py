@@ -149,6 +149,30 @@ def test_the_version_is_answered_without_loading_the_command_line() -> None:
     assert not {"click", "msgspec", "asyncio", "typing"} & set(modules.split())
 
 
+def test_one_prompt_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+    code = (
+        "import sys, robota.__main__ as m; sys.argv[1:] = {arguments}\n"
+        "try: m.main()\nfinally: print(*sys.modules)"
+    )
+    with ModelServer("Hello.").in_thread() as server:
+        arguments = ["-p", "hi", "--base-url", f"{server.url}/v1", "--model", "m"]
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(arguments=arguments)],
+            cwd=tmp_path,
+            env=environment(ROBOTA_HOME=str(tmp_path / "home")),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    answer, modules = done.stdout.splitlines()
+
+    assert answer == "Hello."
+    heavy = {"click", "rich", "prompt_toolkit", "mcp", "starlette", "pydantic", "httpx2", "sqlite3", "yaml"}
+    unneeded = {"ctypes", "difflib", "json", "robota.core.shell.grammar", "robota.core.permissions.evaluate"}
+    assert not (heavy | unneeded) & set(modules.split())
+
+
 def test_a_model_without_a_service_is_an_error_and_not_the_offline_model(tmp_path: Path) -> None:
     done = robota("-p", "x", "--model", "gpt-5.2", cwd=tmp_path)
 

@@ -6,7 +6,6 @@ model, any other text is context for it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ import msgspec
 from robota.core.hooks.definition import HookDefinition
 from robota.core.hooks.executors import read_ok_answer
 from robota.core.hooks.outcome import HookResult
+from robota.core.jsontext import encode
 from robota.core.messages import Json
 from robota.core.plain_text import clip
 from robota.core.robota import AgentConfig, Robota
@@ -82,6 +82,8 @@ def model_executors(session: Callable[[], Session]) -> tuple[ModelExecutor, Mode
 
 def make_question(hook: HookDefinition, hook_input: Mapping[str, Json]) -> str:
     """The hook's words with what happened; `$ARGUMENTS` says where, else it comes behind them."""
+    import json  # noqa: PLC0415 - for hooks that ask a model
+
     told = json.dumps(msgspec.to_builtins(dict(hook_input)), ensure_ascii=False)
     words = hook.prompt or hook.agent
     return words.replace(_ARGUMENTS, told) if _ARGUMENTS in words else f"{words}\n\nThe event:\n{told}"
@@ -105,7 +107,7 @@ def read_answer(text: str, hook: HookDefinition, event: str, default_reason: str
                 "permissionDecisionReason": verdict.stderr,
             },
         }
-        return HookResult(stdout=json.dumps(answer))
+        return HookResult(stdout=encode(answer).decode())
     return HookResult(exit_code=verdict.exit_code, stderr=verdict.stderr)  # that all is well is not context
 
 

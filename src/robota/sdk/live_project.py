@@ -21,7 +21,6 @@ from robota.sdk.kit import renew_rules
 from robota.sdk.project import Project, ProjectOptions, fit_project, list_definitions, load_project
 from robota.sdk.settings.layers import Layer, find_files
 from robota.sdk.settings.watch import FileWatch
-from robota.sdk.settings.write import add_rule, add_to_setting
 from robota.sdk.skills.loader import find_homes
 from robota.sdk.trust import Trust, TrustStore
 from robota.sessions.hooks import LiveHooks
@@ -252,10 +251,14 @@ class LiveProject:
             )
 
     def _write_consent(self) -> None:
+        from robota.sdk.settings.write import add_to_setting  # noqa: PLC0415 - on the user's word
+
         places = self._options.places
         add_to_setting(places.user("settings.json"), "allowOutsideImports", os.path.realpath(places.cwd))
 
     def _write_rule(self, project: Project, rule: str) -> bool:
+        from robota.sdk.settings.write import add_rule  # noqa: PLC0415 - on the user's word
+
         places = self._options.places
         path = places.project(".robota", "settings.local.json")
         add_rule(path, "allow", rule, project=places.cwd)

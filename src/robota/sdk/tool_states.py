@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping
-from difflib import SequenceMatcher
 from typing import Literal
 
 from msgspec import Struct
@@ -94,10 +92,16 @@ def _describe(event: ToolStarted | ToolEnded, result: ToolOutcome | None = None)
 def first_argument(arguments: Mapping[str, Json]) -> str:
     """What a call is about, short enough for one line: its first argument, with the end in sight."""
     first = next(iter(arguments.values()), "")
-    text = first if isinstance(first, str) else json.dumps(first, ensure_ascii=False)
+    text = first if isinstance(first, str) else _write(first)
     if len(text) <= ARGUMENT_SHOWN:
         return text
     return f"{text[: ARGUMENT_SHOWN - TAIL_KEPT - 3]}...{text[-TAIL_KEPT:]}"
+
+
+def _write(value: Json) -> str:
+    import json  # noqa: PLC0415 - few calls begin with anything but a text
+
+    return json.dumps(value, ensure_ascii=False)
 
 
 def find_change(tool_name: str, arguments: Mapping[str, Json]) -> tuple[str | None, tuple[DiffLine, ...]]:
@@ -116,6 +120,8 @@ def find_change(tool_name: str, arguments: Mapping[str, Json]) -> tuple[str | No
 
 
 def compare_lines(old: str, new: str) -> tuple[DiffLine, ...]:
+    from difflib import SequenceMatcher  # noqa: PLC0415 - with the first change
+
     before, after = old.splitlines()[: DIFF_LINES * 2], new.splitlines()[: DIFF_LINES * 2]
     lines: list[DiffLine] = []
     for tag, start, end, other_start, other_end in SequenceMatcher(None, before, after, False).get_opcodes():

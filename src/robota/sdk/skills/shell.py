@@ -8,8 +8,6 @@ from msgspec.structs import replace
 
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, ToolCall
-from robota.core.shell.grammar import parse_shell
-from robota.core.shell.script import ShellSyntaxError
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall
 from robota.sdk.skills.skill import Skill, SkillError
@@ -116,6 +114,9 @@ class SkillShell:
 
 def is_comparison(command: str) -> bool:
     """Whether the last program of a command ends with 1 to answer a question."""
+    from robota.core.shell.grammar import parse_shell  # noqa: PLC0415 - for skills that run commands
+    from robota.core.shell.script import ShellSyntaxError  # noqa: PLC0415
+
     try:
         commands = parse_shell(command).commands
     except ShellSyntaxError:

@@ -40,6 +40,10 @@ _NEEDS = tuple((need, Pattern(re.escape(need)), rules) for need, rules in _BY_NE
 are few, and one alternation of them all would take longer."""
 _LONG = 1000
 """In longer texts a pattern finds a literal faster than `in` does."""
+_WORTHWHILE = 300_000
+"""Characters of long texts before which compiling those patterns costs more than they save: a program that
+asks one question has fewer."""
+_searched = [0]
 
 
 class _Look(Struct):
@@ -58,7 +62,9 @@ def _choose_rules(plain: str, own: Sequence[Rule]) -> tuple[str, dict[Rule, Sequ
     lowered = plain.lower()
     if len(lowered) != len(plain):  # one letter becomes two
         lowered = plain.replace("İ", "i").lower()
-    is_long = len(plain) > _LONG
+    is_long = len(plain) > _LONG and _searched[0] > _WORTHWHILE
+    if not is_long:
+        _searched[0] += len(plain)
     candidates = set(own)
     for need, pattern, rules in _NEEDS:
         if pattern.search(lowered) if is_long else need in lowered:

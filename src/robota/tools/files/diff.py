@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -99,6 +98,8 @@ def _show_region(region: Region) -> Iterator[str]:
 
 
 def _compare(before: list[str], after: list[str], head: int, tail: int) -> Iterator[list[OpCode]]:
+    from difflib import SequenceMatcher  # noqa: PLC0415 - with the first change
+
     a, b = len(before), len(after)
     if max(a, b) <= MAX_COMPARED_LINES:
         yield from SequenceMatcher(None, before, after).get_grouped_opcodes(_CONTEXT)

@@ -25,7 +25,6 @@ from robota.core.ports import new_uuid
 from robota.core.process import ProcessResult, run_process
 from robota.tools.sandbox.bubblewrap import Placeholders, find_bubblewrap, wrap_in_bubblewrap
 from robota.tools.sandbox.caches import Caches, find_caches
-from robota.tools.sandbox.landlock import MINIMUM_ABI, landlock_abi
 from robota.tools.sandbox.policy import Network, Protection, SandboxPolicy, workspace_policy
 from robota.tools.sandbox.refusal import take_back
 
@@ -245,6 +244,8 @@ def _wrap(
         if program is None:
             raise OSError("it is not installed")
         return wrap_in_bubblewrap(program, argv, cwd, policy, placeholders)
+    from robota.tools.sandbox.landlock import MINIMUM_ABI, landlock_abi  # noqa: PLC0415 - loads ctypes
+
     abi = landlock_abi()
     if abi < MINIMUM_ABI:
         raise OSError(f"this kernel offers version {abi} of it, and {MINIMUM_ABI} is needed")
