@@ -100,8 +100,9 @@ bench-sessions: $(VENV)/.dev ## Measure the list of sessions, redaction and open
 real-model: $(VENV)/.dev ## A real small model calls tools, in this process and behind a llama.cpp server
 	$(BIN)/python fuzz/real_model.py $(MODELS)
 
-soak: $(VENV)/.dev ## Many turns in one process: memory and descriptors must stay flat
+soak: $(VENV)/.dev ## Many turns in one process, and typed into a terminal: memory and descriptors must stay flat
 	$(BIN)/python bench/soak.py
+	$(BIN)/python bench/soak_terminal.py
 
 stubs: $(VENV)/.dev ## Write the type stubs of the lazily loaded packages
 	$(BIN)/python -m robota._stubs

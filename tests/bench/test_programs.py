@@ -21,6 +21,12 @@ def test_two_hundred_mixed_turns_leave_nothing_behind() -> None:
     assert "nothing grew" in done.stdout
 
 
+def test_two_hundred_turns_in_a_terminal_leave_nothing_behind() -> None:
+    done = start("soak_terminal.py", "--turns", "200")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing grew" in done.stdout
+
+
 def test_the_benchmark_compares_both_sides_and_keeps_the_samples(tmp_path: Path) -> None:
     file = tmp_path / "samples.json"
     done = start("run.py", "--only", "import,build,fresh", "--repeats", "1", "--json", str(file))

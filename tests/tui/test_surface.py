@@ -10,6 +10,7 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import HSplit
 from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
@@ -34,6 +35,9 @@ def test_prompt_toolkit_has_the_names_that_the_surface_uses() -> None:
     assert "stdin_reader.read" in inspect.getsource(Vt100Input.read_keys)
     assert "_buffer" in inspect.getsource(Vt100_Output.flush)
     assert "min_available_height" in inspect.getsource(Renderer.render)
+    assert list(inspect.signature(HSplit._divide_heights).parameters) == ["self", "write_position"]
+    assert "self._divide_heights(write_position)" in inspect.getsource(HSplit.write_to_screen)
+    assert "self._all_children" in inspect.getsource(HSplit._divide_heights)
 
 
 def keys_of(*pieces: str) -> list[KeyPress]:

@@ -14,7 +14,7 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.layout import BufferControl, ConditionalContainer, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout import BufferControl, ConditionalContainer, Layout, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.widgets import SearchToolbar
@@ -24,6 +24,7 @@ from robota.sdk.view.neutral import neutral_line
 from robota.tui.cells import cut, cut_front, tail_height, tail_page
 from robota.tui.dialog_rows import dialog_rows
 from robota.tui.status import status_row
+from robota.tui.surface import Stack
 
 if TYPE_CHECKING:
     from robota.tui.dialogs import Dialogs
@@ -65,21 +66,19 @@ class Region:
         self._search = SearchToolbar(forward_search_prompt="/", backward_search_prompt="?")
         self.layout = Layout(self._container(), focused_element=input)
 
-    def _container(self) -> HSplit:
+    def _container(self) -> Stack:
         has_entry = Condition(lambda: self._entry_open)
         shows_input = Condition(lambda: not self._entry_open and self._input_shown)
-        return HSplit(
+        # Every window costs a part of every frame, also an empty one.
+        return Stack(
             [
-                _rows(self._padding),
-                _rows(self._above),
-                self.dialog_window,
+                _rows(lambda: [*self._padding(), *self._above()]),
+                ConditionalContainer(self.dialog_window, Condition(lambda: self.dialogs.current is not None)),
                 ConditionalContainer(self._line(self.entry, lambda: "  "), has_entry),
                 ConditionalContainer(self._line(self.input, lambda: self.prompt_sign), shows_input),
                 self._search,
-                _rows(self._completions),
-                _rows(self._below),
-            ],
-            align=VerticalAlign.TOP,
+                _rows(lambda: [*self._completions(), *self._below()]),
+            ]
         )
 
     def _line(self, buffer: Buffer, sign: Callable[[], str]) -> Window:

@@ -27,7 +27,8 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import Layout
+from prompt_toolkit.layout import AnyContainer, HSplit, Layout, VerticalAlign
+from prompt_toolkit.layout.screen import WritePosition
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import BaseStyle
@@ -175,6 +176,23 @@ def without_enter_in_text(keys: list[KeyPress]) -> list[KeyPress]:
         if keys[at].key == Keys.ControlM and len(follows.key) == 1 and follows.key.isprintable():
             keys[at] = KeyPress(Keys.ControlJ, "\n")
     return keys
+
+
+class Stack(HSplit):
+    """Rows below each other, the rest of the height below them. Where all of them fit they are as high as
+    they want to be, which need not be found out by adding row after row in every frame."""
+
+    def __init__(self, children: Sequence[AnyContainer]) -> None:
+        super().__init__(children, align=VerticalAlign.TOP)
+
+    def _divide_heights(self, write_position: WritePosition) -> list[int] | None:
+        width, height = write_position.width, write_position.height
+        wanted = [each.preferred_height(width, height).preferred for each in self._all_children]
+        rest = height - sum(wanted)
+        if rest < 0:
+            return super()._divide_heights(write_position)
+        wanted[-1] += rest
+        return wanted
 
 
 class FramedApplication(Application[int]):
