@@ -86,6 +86,7 @@ flips: $(VENV)/.dev ## Damage RUNS stored sessions, resume them and look for wha
 bench: $(VENV)/.dev ## Measure the engine and sessions beside a hand-written httpx2 loop
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/sdk.py
+	$(BIN)/python bench/plugins.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/terminal.py
 

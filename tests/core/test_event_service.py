@@ -87,6 +87,21 @@ async def test_listeners_are_filtered_called_once_and_taken_back() -> None:
     assert len(heard) == 3
 
 
+async def test_a_listener_that_fails_keeps_no_other_from_hearing(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[str] = []
+    agent = Robota(ScriptedProvider("Hi."))
+    service = EventService(agent)
+
+    def fail(event: NamedEvent) -> None:
+        raise ValueError("I am broken")
+
+    service.on("user.input", fail)
+    service.on("user.input", lambda event: heard.append(event.name))
+    assert (await agent.run("go")).text == "Hi."
+    assert heard == ["user.input"]
+    assert "I am broken" in caplog.text
+
+
 def test_a_name_that_is_not_there_is_refused() -> None:
     service = EventService(Robota(ScriptedProvider("Hi.")))
     with pytest.raises(ConfigurationError, match=r"did you mean 'task.started'"):

@@ -43,6 +43,10 @@ _TASK_NAMES: dict[type[Event], tuple[str, ...]] = {
 }
 
 
+NAMED_EVENTS: tuple[type[Event], ...] = (*_NAMES, ToolEnded, SubagentEvent)
+"""The types of events that may have such a name; deltas are not among them."""
+
+
 def plugin_events(event: TurnEvent) -> tuple[str, ...]:
     """The names under which plugins hear of the event, in order; most events have none."""
     table = _NAMES

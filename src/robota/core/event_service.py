@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
-from robota.core.event_names import owner_path, plugin_events
+from robota.core.event_names import NAMED_EVENTS, owner_path, plugin_events
 from robota.core.events import Event, OwnerPathSegment, RunStarted, SessionInit, SessionShutdown, TurnEvent
 from robota.core.given import suggest
 
 if TYPE_CHECKING:
-    from robota.core.bus import EventBus, Unsubscribe
+    from robota.core.bus import EventBus, HandlerTable, Unsubscribe
 
 USER_EVENTS = ("user.input",)
 EXECUTION_EVENTS = ("execution.start", "execution.complete", "execution.error")
@@ -68,7 +68,7 @@ class EventService:
         self._begun = False
         bus = source.events
         self._stops: list[Unsubscribe] = [
-            bus.on(TurnEvent, self._hear),
+            bus.on_each(_NAMED, self),
             bus.on(SessionInit, self._begin),
             bus.on(SessionShutdown, lambda event: self._publish("agent.destroyed", event, ())),
         ]
@@ -126,7 +126,19 @@ class EventService:
                     continue
                 if handler.once:
                     self.off(key, handler.id)
-                handler.listener(told)
+                try:
+                    handler.listener(told)
+                except Exception:  # noqa: BLE001 - as on the bus: it is named, and the others hear the event
+                    _log_failure(handler.listener, name)
+
+
+def _log_failure(listener: NamedListener, name: str) -> None:
+    import logging  # noqa: PLC0415 - only when something went wrong
+
+    logging.getLogger("robota.events").exception("Listener %r failed on event %r.", listener, name)
+
+
+_NAMED: HandlerTable = dict.fromkeys(NAMED_EVENTS, EventService._hear)
 
 
 def _check(name: str) -> None:

@@ -22,7 +22,6 @@ from robota.core.errors import (
     ValidationError,
     from_unknown,
 )
-from robota.core.event_names import owner_path, plugin_events
 from robota.core.events import (
     Noticed,
     PromptSteered,
@@ -31,7 +30,6 @@ from robota.core.events import (
     RunFailed,
     RunInterrupted,
     RunStarted,
-    TurnEvent,
 )
 from robota.core.messages import (
     Json,
@@ -46,7 +44,8 @@ from robota.core.messages import (
 )
 from robota.core.model_call import ModelCall
 from robota.core.models import describe_unknown_model, is_known_model
-from robota.core.plugin import PluginChain, Refusal
+from robota.core.plugin import Refusal
+from robota.core.plugin_events import watch_for_plugins
 from robota.core.provider import (
     ChatRequest,
     ModelSettings,
@@ -63,7 +62,6 @@ from robota.core.tool import Toolset
 from robota.core.tool_round import ToolRound
 
 if TYPE_CHECKING:
-    from robota.core.bus import Unsubscribe
     from robota.core.robota import ModelChoice, Robota
     from robota.core.run_task import RunTask
     from robota.core.structured import OutputType
@@ -374,15 +372,3 @@ def explain_overflow(estimate: ContextEstimate, window: int) -> tuple[str, dict[
         "usageFloorTokens": estimate.usage_floor_tokens,
         "usedPercentage": percent,
     }
-
-
-def watch_for_plugins(agent: Robota, plugins: PluginChain) -> Unsubscribe | None:
-    """Named events for plugins: noted as they happen, delivered where the run may wait."""
-    if not plugins.has("on_event"):
-        return None
-
-    def note(event: TurnEvent) -> None:
-        for name in plugin_events(event):
-            plugins.later("on_event", name, event, owner_path(event, agent.agent_id))
-
-    return agent.events.subscribe(note)

@@ -91,9 +91,8 @@ class ConversationHistoryPlugin(RecordingPlugin):
 
     def _note(self, name: str) -> None:
         if name in self._changed and self.records.storage is not None:
-            messages: list[Json] = msgspec.to_builtins(list(self._kept[name]))
-            record: JsonObject = {"id": name, "savedAt": self.context.ports.now(), "messages": messages}
-            self.records.put(record, name)
+            messages, now = self._kept[name], self.context.ports.now
+            self.records.put(lambda: {"id": name, "savedAt": now(), "messages": list(messages)}, name)
         self._changed.discard(name)
 
     def _note_all(self) -> None:

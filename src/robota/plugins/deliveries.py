@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from anyio import to_thread
 
 from robota.core.errors import PluginError
 from robota.core.messages import Json
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from robota.core.plugin import PluginContext
 
 MAX_WAITING = 1000
+MakePost: TypeAlias = Callable[[], tuple[bytes, dict[str, str]]]
+"""Gives the body and its headers, in a thread: secrets are looked for there."""
 
 
 class Deliveries:
@@ -23,7 +27,7 @@ class Deliveries:
     def __init__(self, owner: str, *, at_once: int) -> None:
         self._owner = owner
         self._at_once = at_once
-        self._waiting: deque[tuple[Poster, bytes, Mapping[str, str]]] = deque()
+        self._waiting: deque[tuple[Poster, MakePost]] = deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._notice: Callable[[str], None] = lambda _: None
@@ -33,11 +37,11 @@ class Deliveries:
     def bind(self, context: PluginContext) -> None:
         self._notice = context.notice
 
-    def put(self, poster: Poster, body: bytes, headers: Mapping[str, str]) -> None:
+    def put(self, poster: Poster, make: MakePost) -> None:
         if len(self._waiting) >= MAX_WAITING:
             self._waiting.popleft()
             self.dropped += 1
-        self._waiting.append((poster, body, headers))
+        self._waiting.append((poster, make))
         if len(self._workers) < self._at_once:
             worker = asyncio.create_task(self._work(), name=f"{self._owner} plugin posts")
             self._workers.add(worker)
@@ -55,8 +59,9 @@ class Deliveries:
 
     async def _work(self) -> None:
         while self._waiting:
-            poster, body, headers = self._waiting.popleft()
+            poster, make = self._waiting.popleft()
             try:
+                body, headers = await to_thread.run_sync(make)
                 self.repeated += await poster.post(body, headers) - 1
                 self.delivered += 1
                 self.trouble = ""

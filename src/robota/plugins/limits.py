@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from robota.core.context import read_token_usage
 from robota.core.errors import ConfigurationError
-from robota.core.messages import AssistantMessage, Json, Prompt, TokenUsage
+from robota.core.messages import AssistantMessage, Json, Message, Prompt, TokenUsage
 from robota.core.plugin import Plugin, PluginCategory, PluginContext, PluginPriority, Refusal
 from robota.core.provider import ChatRequest
 from robota.plugins.allowances import (
@@ -78,6 +78,7 @@ class LimitsPlugin(Plugin):
         self._run_cost = [0.0]
         self._refused = [0]
         self._is_child = False
+        self._counted: tuple[int, Message | None, int] = (0, None, 0)
         self._open: tuple[Allowance | None, Ticket, str] | None = None
 
     def _number(self, name: str, value: float, **bounds: Any) -> Any:
@@ -85,7 +86,7 @@ class LimitsPlugin(Plugin):
 
     def for_child(self, agent_id: str) -> Self:
         child = copy(self)
-        child._is_child, child._open = True, None
+        child._is_child, child._open, child._counted = True, None, (0, None, 0)
         return child
 
     async def before_run(self, prompt: Prompt) -> None:
@@ -95,7 +96,7 @@ class LimitsPlugin(Plugin):
     async def before_provider_call(self, request: ChatRequest) -> Refusal | None:
         if self.strategy == "none":
             return None
-        tokens = estimate_tokens(request)
+        tokens = self._estimate(request)
         cost = self._cost(TokenUsage(tokens, 0), request.model)
         if self._max_run_cost is not None and self._run_cost[0] + cost > self._max_run_cost:
             return self._refuse(
@@ -108,6 +109,17 @@ class LimitsPlugin(Plugin):
         self._run_cost[0] += cost
         self._open = (allowance, ticket, request.model)
         return None
+
+    def _estimate(self, request: ChatRequest) -> int:
+        """About what a request uses: its characters, and a little more. Of a history that has only grown, the
+        new messages are counted."""
+        messages = request.messages
+        known, last, characters = self._counted
+        if not 0 < known <= len(messages) or messages[known - 1] is not last:
+            known = characters = 0
+        characters += sum(len(message.content) for message in messages[known:])
+        self._counted = (len(messages), messages[-1] if messages else None, characters)
+        return characters // CHARACTERS_PER_TOKEN + TOKENS_PER_REQUEST
 
     async def after_provider_call(self, message: AssistantMessage) -> None:
         opened, self._open = self._open, None
@@ -159,9 +171,3 @@ class LimitsPlugin(Plugin):
     def get_stats(self) -> dict[str, Json]:
         own: dict[str, Json] = {"keys": len(self._accounts), "refused": self._refused[0]}
         return super().get_stats() | {"strategy": self.strategy, **own}
-
-
-def estimate_tokens(request: ChatRequest) -> int:
-    """About what a request uses: its characters, and a little more."""
-    characters = sum(len(message.content) for message in request.messages)
-    return characters // CHARACTERS_PER_TOKEN + TOKENS_PER_REQUEST

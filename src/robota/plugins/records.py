@@ -1,7 +1,8 @@
 """What a plugin gathers: the latest in memory, and all of it on its way to a storage.
 
 Noting something never waits. Batches are written beside the run, when enough has come together or after a
-while; what a storage does not take is kept for the next time, within bounds, and told once.
+while, and freed of secrets in a thread, which takes longer than the rest. What a storage does not take is
+kept for the next time, within bounds, and told once.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
-from typing import TYPE_CHECKING
+from itertools import count, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from anyio import to_thread
+from msgspec import to_builtins
 
 from robota.core.errors import PluginError
 from robota.core.messages import JsonObject
@@ -21,6 +25,13 @@ if TYPE_CHECKING:
 
 MAX_BATCH = 500
 """Entries of one write, however many wait."""
+
+
+class Pending(NamedTuple):
+    """What is to be written, or what tells it then: it may have changed meanwhile."""
+
+    value: JsonObject | Callable[[], JsonObject]
+    key: str
 
 
 class Records:
@@ -42,7 +53,9 @@ class Records:
         """Why the latest write failed; empty when it did not."""
         self._batch = batch
         self._interval = interval
-        self._pending: deque[Entry] = deque()
+        self._pending: dict[str | int, Pending] = {}
+        """By key, else by a number: an entry takes the place of the one with its key here too."""
+        self._numbers = count()
         self._room = max(limit, 2 * batch)
         self._redact: Callable[[JsonObject], JsonObject] = lambda value: value
         self._notice: Callable[[str], None] = lambda _: None
@@ -58,12 +71,13 @@ class Records:
         if self.storage is not None:
             self.put(value, key)
 
-    def put(self, value: JsonObject, key: str = "") -> None:
+    def put(self, value: JsonObject | Callable[[], JsonObject], key: str = "") -> None:
         """Note it for the storage alone."""
-        if len(self._pending) >= self._room:
-            self._pending.popleft()
+        name = key or next(self._numbers)
+        if self._pending.pop(name, None) is None and len(self._pending) >= self._room:
+            del self._pending[next(iter(self._pending))]
             self.dropped += 1
-        self._pending.append(Entry(value, key))
+        self._pending[name] = Pending(value, key)
         if len(self._pending) >= self._batch and not self.trouble:
             self._start()
         elif self._timer is None:
@@ -111,11 +125,14 @@ class Records:
         assert storage is not None, "nothing is noted for a storage that is not there"
         try:
             while pending:
-                batch = list(islice(pending, MAX_BATCH))
-                dropped = self.dropped
-                await storage.write([Entry(self._redact(entry.value), entry.key) for entry in batch])
-                for _ in range(len(batch) - (self.dropped - dropped)):  # some may have made room meanwhile
-                    pending.popleft()
+                batch = dict(islice(pending.items(), MAX_BATCH))
+                found = [(each.value() if callable(each.value) else each.value) for each in batch.values()]
+                values = await to_thread.run_sync(self._clean, found)
+                keys = (each.key for each in batch.values())
+                await storage.write([Entry(value, key) for value, key in zip(values, keys, strict=True)])
+                for name, each in batch.items():
+                    if pending.get(name) is each:  # else a newer one has its place, or it made room
+                        del pending[name]
                 self.written += len(batch)
                 self.trouble = ""
         except PluginError as error:
@@ -124,6 +141,9 @@ class Records:
             self._fail(f"{type(error).__name__}: {error}")
         finally:
             self._task = None
+
+    def _clean(self, values: list[JsonObject]) -> list[JsonObject]:
+        return [self._redact(to_builtins(value)) for value in values]
 
     def _fail(self, why: str) -> None:
         self.failures += 1

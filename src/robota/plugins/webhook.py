@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from robota.core.errors import ConfigurationError, describe_exception
 from robota.core.event_names import innermost
@@ -130,11 +131,11 @@ class WebhookPlugin(Plugin):
 
     async def on_event(self, name: str, event: TurnEvent, owner_path: Sequence[OwnerPathSegment]) -> None:
         inner = innermost(event)
-        data = self._describe(inner)
-        path: list[Json] = [{"ownerType": each.owner_type, "ownerId": each.owner_id} for each in owner_path]
-        self.send(name, data, executionId=inner.execution_id, ownerPath=path)
-        if isinstance(inner, ToolEnded):
-            self.send("tool.executed", data, executionId=inner.execution_id, ownerPath=path)
+        names = (name, "tool.executed") if isinstance(inner, ToolEnded) else (name,)
+        for each in names:
+            if any(target.wants(each) for target in self._targets):
+                path: list[Json] = [to_builtins(segment) for segment in owner_path]
+                self.send(each, self._describe(inner), executionId=inner.execution_id, ownerPath=path)
 
     async def on_error(self, error: Exception) -> None:
         self.send("error.occurred", {"error": describe_exception(error)})
@@ -166,9 +167,8 @@ class WebhookPlugin(Plugin):
             **more,
             "data": data,
         }
-        payload = context.redact(payload)
         for target in wanting:
-            target.put(payload)
+            target.put(payload, context.redact)
 
     def _describe(self, event: TurnEvent) -> JsonObject:
         match event:
@@ -215,12 +215,14 @@ class Target:
         self._deliveries = deliveries
         self._batching = batching
         self._batch: list[JsonObject] = []
+        self._redact: Callable[[Json], Json] = lambda value: value
 
     def wants(self, event: str) -> bool:
         return event in self._endpoint.events or "*" in self._endpoint.events
 
-    def put(self, payload: JsonObject) -> None:
+    def put(self, payload: JsonObject, redact: Callable[[Json], Json]) -> None:
         self._batch.append(payload)
+        self._redact = redact
         if len(self._batch) >= self._size:
             self.close_batch()
         elif len(self._batch) == 1:
@@ -229,8 +231,11 @@ class Target:
     def close_batch(self) -> None:
         batch, self._batch = self._batch, []
         if batch:
-            body = encode({"events": batch} if self._batching else batch[0])
-            self._deliveries.put(self._poster, body, sign(body, self._endpoint.secret))
+            self._deliveries.put(self._poster, partial(self._make, batch, self._redact))
+
+    def _make(self, batch: list[JsonObject], redact: Callable[[Json], Json]) -> tuple[bytes, dict[str, str]]:
+        body = encode(redact({"events": batch} if self._batching else batch[0]))
+        return body, sign(body, self._endpoint.secret)
 
 
 def sign(body: bytes, secret: str) -> dict[str, str]:
