@@ -17,6 +17,11 @@ _MODULES = {
     "robota.sdk.background.states": "TaskError",
     "robota.sdk.background.tasks": "BackgroundTasks",
     "robota.sdk.background.watchdog": "WatchdogLimits",
+    "robota.sdk.bundle.bundle": "BundlePlugin",
+    "robota.sdk.bundle.command_source": "PluginCommandSource",
+    "robota.sdk.bundle.loader": "BundlePluginLoader",
+    "robota.sdk.bundle.manifest": "Manifest",
+    "robota.sdk.bundle.names": "BundleError",
     "robota.sdk.commands.builtin_source": "BuiltinCommandSource",
     "robota.sdk.commands.effects": "AgentSwitcher CommandResult Compacted ContextShown CostShown Effect "
     "ExitRequested LanguageChosen LogShown ModelChosen ModeSet PermissionsShown "

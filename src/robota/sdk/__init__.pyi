@@ -20,6 +20,11 @@ from robota.sdk.background.request import TaskRequest as TaskRequest
 from robota.sdk.background.states import TaskError as TaskError
 from robota.sdk.background.tasks import BackgroundTasks as BackgroundTasks
 from robota.sdk.background.watchdog import WatchdogLimits as WatchdogLimits
+from robota.sdk.bundle.bundle import BundlePlugin as BundlePlugin
+from robota.sdk.bundle.command_source import PluginCommandSource as PluginCommandSource
+from robota.sdk.bundle.loader import BundlePluginLoader as BundlePluginLoader
+from robota.sdk.bundle.manifest import Manifest as Manifest
+from robota.sdk.bundle.names import BundleError as BundleError
 from robota.sdk.commands.builtin_source import BuiltinCommandSource as BuiltinCommandSource
 from robota.sdk.commands.effects import AgentSwitcher as AgentSwitcher
 from robota.sdk.commands.effects import CommandResult as CommandResult

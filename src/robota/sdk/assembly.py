@@ -83,6 +83,8 @@ class MoreOptions(TypedDict, total=False):
     """Whether those are the only ones."""
     mcp_relay: OpenRelay
     """Reaches the servers of the type `sdk`, which live in the program around the session."""
+    plugin_dirs: Sequence[str]
+    """Directories of bundle plugins for this session, besides the installed ones."""
     session_id: str
     """The id of the new session, by default a new one."""
     system_prompt: str
@@ -220,7 +222,7 @@ class Assembly:
         kit.watchdog = more.get("watchdog", kit.watchdog)
         kit.relay = more.get("mcp_relay")
         built_in = pick_tools([*kit.make_tools(switch_mode), *more_tools], more.get("builtin_tools"))
-        tools = [*built_in, *more.get("tools", ())]
+        tools = [*built_in, *more.get("tools", ()), *kit.bundle_tools.make(project.bundles)]
         settings = self.live.fit(project, {tool.name for tool in tools}).settings
         kit.take(self.project)
         self.live.listeners.append(kit.take)
@@ -250,6 +252,7 @@ class Assembly:
             if field in (CONTEXT_REFERENCES, LANGUAGE):
                 session.kept.put(field, kept)
         self._session = session
+        self.live.listeners.append(lambda new: kit.bundle_tools.renew(new.bundles, session.agent))
         kit.context = SessionContext(session, self.project.context, parts)
         self.live.listeners.append(lambda new: kit.context.reload(new.context, **find_project_parts(new)))
         return session
@@ -314,6 +317,7 @@ def describe_reading(wanted: Wanted) -> ProjectOptions:
         skills=more.get("skills"),
         servers=more.get("mcp_servers"),
         only_those_servers=more.get("strict_mcp_config", False),
+        plugin_dirs=tuple(more.get("plugin_dirs", ())),
         environment=more.get("environment", os.environ),
         imports_allowed=more.get("allow_outside_imports", False),
     )

@@ -300,6 +300,11 @@ class InteractiveSession(Closing):
         await self.ready()
         await self._assembled.live.allow_imports()
 
+    async def reload(self) -> None:
+        """Read the files of the project and its user again, also if none seems to have changed."""
+        await self.ready()
+        await self._assembled.live.reload()
+
     async def forget_project(self) -> None:
         """The user takes their trust in the project back."""
         await self._assembled.live.forget()

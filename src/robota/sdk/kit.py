@@ -22,6 +22,7 @@ from robota.sdk.background.live_task import Runner
 from robota.sdk.background.runners import agent_runner, scheduled_runner, start_agent, take_in
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.background.watchdog import WatchdogLimits
+from robota.sdk.bundle.assembly import BundleTools
 from robota.sdk.checkpoints import Checkpoints
 from robota.sdk.mcp.deferral import read_policy, recall_found
 from robota.sdk.mcp.reaching import make_opener
@@ -134,6 +135,7 @@ class Kit:
             make_opener(project.places, lambda: self.relay),
             lambda server, asked, context: answer_server(self.skills.session, server, asked, context),
         )
+        self.bundle_tools = BundleTools(lambda: self.project.settings.keep_variables)
         self.watchdog = WatchdogLimits()
         self._background: BackgroundTasks | None = None
         self._session: Session | None = None

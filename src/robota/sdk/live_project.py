@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from robota.core.errors import RobotaError
 from robota.core.messages import JsonObject
 from robota.core.permissions.paths import is_inside
+from robota.sdk.bundle.bundles import list_registries
 from robota.sdk.context.loading import list_watched
 from robota.sdk.kit import renew_rules
 from robota.sdk.project import Project, ProjectOptions, fit_project, list_definitions, load_project
@@ -77,7 +78,8 @@ class LiveProject:
         places = options.places
         files = [path for name, path, _ in find_files(places) if _counts(name, options.sources)]
         # Before reading: what changes meanwhile is seen the next time.
-        wishes = [*(home.path for home in find_homes(places)), places.project(".mcp.json")]
+        homes = [home.path for home in find_homes(places)]
+        wishes = [*homes, places.project(".mcp.json"), *list_registries(places)]
         self._watch = FileWatch((*files, self.store.path))
         self._wishes = FileWatch(wishes)
         project = load_project(replace(options, kept=self._find_kept()))

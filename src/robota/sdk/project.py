@@ -16,6 +16,8 @@ from robota.core.messages import Json
 from robota.sdk.agents.loader import Agents, find_unknown_tools, load_agents
 from robota.sdk.agents.loader import find_homes as find_agent_homes
 from robota.sdk.auth import KeyStore
+from robota.sdk.bundle.assembly import read_plugin_servers, use_bundles
+from robota.sdk.bundle.bundles import Bundles, find_plugin_directories
 from robota.sdk.context.instructions import ALL_SOURCES, Reading
 from robota.sdk.context.loading import ProjectContext, load_context
 from robota.sdk.mcp.found import ServerSources, find_servers
@@ -49,6 +51,8 @@ class Project(Struct, frozen=True, kw_only=True):
     """The MCP servers that may be connected, by name."""
     variables: Mapping[str, str] = {}
     """The environment that it was read in, with what settings add."""
+    bundles: Bundles = Bundles()
+    """The plugins that are used; what they bring along is among the skills, agents, hooks and rules."""
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -76,6 +80,8 @@ class ProjectOptions(Struct, frozen=True, kw_only=True):
     servers: Mapping[str, Json] | None = None
     """MCP servers above those of all files, as `.mcp.json` has them."""
     only_those_servers: bool = False
+    plugin_dirs: tuple[str, ...] = ()
+    """Plugins besides the installed ones, by their directories."""
     environment: Mapping[str, str] = os.environ
     imports_allowed: bool = False
     """The instructions of the project may import files from outside it."""
@@ -110,16 +116,30 @@ def _read_project(options: ProjectOptions) -> Project:
     settings = replace(settings, profiles=find_keys(places, settings, problems))
     if trust.notice:
         problems.append(Problem(places.cwd, trust.notice))
+    bundles = find_bundles(options, settings, trusted=trust.trusted)
+    settings, refused = use_bundles(settings, bundles)
+    problems += (*bundles.problems, *refused)
     context = load_context(describe_reading(options, settings))
-    agents = load_agents(places, trusted=trust.trusted, sources=options.sources, inline=options.agents)
-    overrides = settings.get("skillOverrides")
-    skills = load_skills(places, trusted=trust.trusted, sources=options.sources, overrides=overrides)
+    agents = load_agents(
+        places, trusted=trust.trusted, sources=options.sources, inline=options.agents, more=bundles.agents
+    )
+    skills = load_skills(
+        places,
+        trusted=trust.trusted,
+        sources=options.sources,
+        overrides=settings.get("skillOverrides"),
+        more=bundles.skills,
+    )
     if options.skills is not None:
         skills = replace(
             skills, found={name: skills.found[name] for name in options.skills if name in skills.found}
         )
     variables = {**environment, **settings.env}
-    servers = find_servers(describe_servers(options, settings, trust, variables))
+    of_plugins = read_plugin_servers(bundles, variables, places.cwd)
+    servers = find_servers(
+        replace(describe_servers(options, settings, trust, variables), more=of_plugins.found)
+    )
+    problems += of_plugins.problems
     return Project(
         places=places,
         settings=settings,
@@ -127,6 +147,7 @@ def _read_project(options: ProjectOptions) -> Project:
         context=context,
         agents=agents,
         skills=skills,
+        bundles=bundles,
         servers=servers.servers,
         variables=variables,
         problems=(*problems, *context.problems, *agents.problems, *skills.problems, *servers.problems),
@@ -148,6 +169,23 @@ def describe_servers(
     )
 
 
+def find_bundles(options: ProjectOptions, settings: Settings, *, trusted: bool) -> Bundles:
+    """The plugins of a session with these options and settings."""
+    directories = (path for path, _ in find_plugin_directories(options.places))
+    if not options.plugin_dirs and not any(map(os.path.isdir, directories)):
+        return Bundles()
+    from robota.sdk.bundle.loading import load_bundles  # noqa: PLC0415 - for those who have plugins
+
+    return load_bundles(
+        options.places,
+        trusted=trusted,
+        sources=options.sources,
+        enabled=settings.get("enabledPlugins"),
+        configs=settings.get("pluginConfigs"),
+        given=options.plugin_dirs,
+    )
+
+
 def describe_reading(options: ProjectOptions, settings: Settings) -> Reading:
     """How instruction files are read: as far as the user agreed, and no rule forbids it."""
     places = options.places
@@ -162,7 +200,8 @@ def describe_reading(options: ProjectOptions, settings: Settings) -> Reading:
 
 
 def list_definitions(project: Project) -> Iterator[str]:
-    """The files of skills and agents, and the directories where others may appear."""
+    """The files of skills, agents and plugins, and the directories where others may appear."""
+    yield from project.bundles.files()
     yield from (home.path for home in find_skill_homes(project.places))
     yield from (home for home, _ in find_agent_homes(project.places))
     for skill in project.skills:

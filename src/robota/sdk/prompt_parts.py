@@ -44,6 +44,7 @@ def find_project_parts(project: Project) -> dict[str, Any]:
         "project": context.project,
         "instructions": context.files,
         "skills": list_for_model(project.skills),
+        "plugins": project.bundles.sections,
         "git": context.has_repository and settings.get("includeGitInstructions"),
         "skill_fraction": settings.get("skillListingBudgetFraction"),
         "skill_characters": settings.get("skillListingMaxDescChars"),

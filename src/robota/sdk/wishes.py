@@ -17,6 +17,7 @@ from msgspec import Struct
 from robota.core.jsontext import encode
 from robota.core.messages import Json
 from robota.sdk.agents.loader import find_homes as find_agent_homes
+from robota.sdk.bundle.bundles import find_plugin_directories
 from robota.sdk.frontmatter import MAX_BYTES, list_markdown, parse_bytes
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
@@ -124,6 +125,7 @@ def find_wishes(places: Places, settings: Iterable[SettingsFile]) -> Wishes:
     agents = dict(_look_at_agents(places))
     found.update(_find_agents(places))
     found.update(_find_skills(places))
+    found.update(find_plugin_wishes(places))
     return Wishes(tuple(sorted(found)), tuple(problems), agents, servers)
 
 
@@ -267,6 +269,28 @@ def _find_skills(places: Places) -> Iterator[Wish]:
                 yield make_wish("skills", places.shown(file), "; ".join(said), _hash(data))
         if plain:  # they are words for the model, and people write new ones every day
             yield make_wish("skills", places.shown(path), "instructions for the model")
+
+
+def find_plugin_wishes(places: Places) -> Iterator[Wish]:
+    """What the plugins that came with the project would run. One that changes in any file is another."""
+    homes = [(path, scope == "project") for path, scope in find_plugin_directories(places)]
+    for home in _leave_out_own(homes):
+        from robota.sdk.bundle.loader import BundlePluginLoader  # noqa: PLC0415 - few projects have plugins
+        from robota.sdk.bundle.lock import hash_bundle  # noqa: PLC0415
+        from robota.sdk.bundle.names import BundleError  # noqa: PLC0415
+        from robota.sdk.bundle.report import report_on  # noqa: PLC0415
+
+        loader = BundlePluginLoader(home)
+        for site in loader.find():
+            shown, plugin = places.shown(site.root), loader.load(site)
+            try:
+                mark = hash_bundle(site.root, site.entry)
+            except (BundleError, OSError) as error:
+                mark = f"not read: {error}"
+            yield make_wish("plugins", shown, f"{site.id} {site.version}".strip(), mark)
+            for kind, text in () if plugin is None else report_on(plugin).items:
+                if kind not in ("brings", "hosts", "variables"):
+                    yield make_wish("plugins", shown, f"{site.id} {kind}: {text}")
 
 
 def _leave_out_own(homes: Collection[tuple[str, bool]]) -> Iterator[str]:

@@ -16,7 +16,6 @@ SURROUNDINGS = Surroundings(
     home="/home/me",
     model="big",
     effort="high",
-    more={"CLAUDE_PLUGIN_ROOT": "/p"},
 )
 
 
@@ -34,6 +33,7 @@ def skill_of(
         dialect=dialect,
         in_project=not trusted,
         trusted=trusted,
+        variables={"CLAUDE_PLUGIN_ROOT": "/p"},
     )
 
 

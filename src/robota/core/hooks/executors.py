@@ -36,7 +36,7 @@ HTTP_SECONDS = 30.0
 """A request never takes longer, whatever the handler asks for."""
 MAX_ANSWER_BYTES = 10 * 1024 * 1024
 
-_PLACEHOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT|CLAUDE_PLUGIN_DATA)\}")
+_PLACEHOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_(?:ROOT|PATH|DATA))\}")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 
 
@@ -71,7 +71,7 @@ class CommandExecutor:
             **hook.env,
         }
         result = await run_process(
-            _command_line(hook, extra),
+            command_line(hook, extra),
             cwd=cwd,
             env=clean_environment(keep=self._keep(), extra=extra),
             stdin=encode(hook_input) + b"\n",
@@ -85,7 +85,8 @@ def _directory(hook_input: Mapping[str, Json]) -> str:
     return os.path.abspath(str(hook_input.get("cwd") or ""))
 
 
-def _command_line(hook: HookDefinition, variables: Mapping[str, str]) -> list[str]:
+def command_line(hook: HookDefinition, variables: Mapping[str, str]) -> list[str]:
+    """What is started for a command: its program with arguments, or a shell with its line."""
     if hook.args is not None:  # no shell, so nobody else would expand these
         return [
             _PLACEHOLDER.sub(lambda found: variables.get(found[1], found[0]), part)

@@ -16,7 +16,7 @@ from robota.core.permissions.rules import check_rules
 from robota.core.permissions.subjects import WRITING_TOOLS
 
 Isolation: TypeAlias = Literal["none", "worktree"]
-AgentScope: TypeAlias = Literal["built-in", "project", "user"]
+AgentScope: TypeAlias = Literal["built-in", "project", "user", "plugin"]
 Memory: TypeAlias = Literal["", "user", "project", "local"]
 
 DEFAULT_AGENT = "general-purpose"
@@ -70,7 +70,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     @property
     def is_claude(self) -> bool:
         """Whether its file was written for another program."""
-        return f"{os.sep}.claude{os.sep}" in self.source
+        return self.scope == "plugin" or f"{os.sep}.claude{os.sep}" in self.source
 
     @property
     def is_read_only(self) -> bool:

@@ -7,7 +7,7 @@ says is not offered at all.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import get_args
 
 from msgspec import Struct, field
@@ -55,9 +55,11 @@ def load_agents(
     trusted: bool,
     sources: Collection[str] | None = None,
     inline: Mapping[str, Mapping[str, Json]] = NONE,
+    more: Iterable[AgentDefinition] = (),
 ) -> Agents:
     """The agents that were given `inline`, those of the project, if it is `trusted`, of the user, and the
-    built-in ones; the first of a name counts. `sources` are the layers that may be read, as for settings."""
+    built-in ones; the first of a name counts. `sources` are the layers that may be read, as for settings.
+    `more` are those of plugins, whose names are nobody else's."""
     problems: list[Problem] = []
     found = _read_inline(inline, places.cwd, problems)
     for home, scope in find_homes(places):
@@ -75,7 +77,8 @@ def load_agents(
             else:
                 here[agent.name] = agent
         found = here | found
-    return Agents(definitions={**BUILT_IN_AGENTS, **found}, problems=tuple(problems))
+    known = {**BUILT_IN_AGENTS, **found, **{agent.name: agent for agent in more}}
+    return Agents(definitions=known, problems=tuple(problems))
 
 
 def _read_inline(
@@ -124,16 +127,41 @@ def _with_known_spellings(document: Document) -> Document:
     return replace(document, fields=fields)
 
 
+_NOT_OF_PLUGINS = ("hooks", "mcpServers", "permissionMode")
+"""What the agents of plugins cannot have: the plugin itself may, where everybody sees it."""
+
+
+def read_plugin_agent(
+    document: Document, name: str, prefix: str, root: str, problems: list[Problem]
+) -> AgentDefinition | None:
+    """The agent of a plugin's file, whose name begins with `prefix`; `name` if its file has none."""
+    document = _with_known_spellings(document)
+    ignored = [key for key in _NOT_OF_PLUGINS if key in document.fields]
+    fields = {key: value for key, value in document.fields.items() if key not in ignored}
+    known = len(problems)
+    document = replace(document, fields={"name": name, **fields})
+    agent = _Reader(document.path, root, document, problems, is_plugin=True).read("plugin")
+    if agent is None:
+        return None
+    if ignored:
+        listed = " and ".join(f"`{key}`" for key in ignored)
+        problems.insert(
+            known, Problem(document.path, f"{listed}: agents of plugins have none.", subject=name)
+        )
+    return replace(agent, name=f"{prefix}{agent.name}")
+
+
 class _Reader(Struct):
     path: str
     root: str
     """What a leading `/` stands for in the patterns of `.claude` files."""
     document: Document
     problems: list[Problem]
+    is_plugin: bool = False
 
     @property
     def is_claude(self) -> bool:
-        return f"{os.sep}.claude{os.sep}" in self.path
+        return self.is_plugin or f"{os.sep}.claude{os.sep}" in self.path
 
     def read(self, scope: AgentScope) -> AgentDefinition | None:
         document = self.document

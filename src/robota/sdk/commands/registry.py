@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from robota.sdk.commands.effects import CommandResult
+from robota.sdk.commands.effects import CommandResult, failure
 
 CommandFunction: TypeAlias = Callable[..., CommandResult | Awaitable[CommandResult]]
 """Called with the interactive session and the words behind the command's name."""
@@ -75,12 +75,14 @@ class CommandRegistry:
         return [each for each in self._named().values() if each.name.casefold().startswith(start)]
 
     def find(self, name: str) -> Command | None:
-        """The command of that name; of a plugin's, its short name is enough while no other has it."""
+        """The command of that name; of a plugin's, its short name is enough while no other has it. Where
+        several plugins have it, a command that says so."""
         named = self._named()
         return (
             named.get(name)
             or named.get(_resolve(named, name) or "")
             or next((each for each in named.values() if name in each.aliases), None)
+            or _name_rivals(name, _find_rivals(named, name))
         )
 
     def resolve(self, short: str) -> str | None:
@@ -109,6 +111,18 @@ class CommandRegistry:
 
 
 def _resolve(names: Iterable[str], short: str) -> str | None:
-    ending = f":{short}"
-    matching = [name for name in names if name.endswith(ending)]
-    return matching[0] if short and len(matching) == 1 else None
+    matching = _find_rivals(names, short)
+    return matching[0] if len(matching) == 1 else None
+
+
+def _find_rivals(names: Iterable[str], short: str) -> list[str]:
+    """Those that are called by this short name."""
+    return [name for name in names if name.endswith(f":{short}")] if short else []
+
+
+def _name_rivals(short: str, names: list[str]) -> Command | None:
+    if not names:
+        return None
+    listed = ", ".join(f"/{name}" for name in names)
+    answer = failure(f"/{short} could be any of {listed}: type the whole name.")
+    return Command(name=short, description=answer.message, execute=lambda host, args: answer)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class SkillCommandSource:
-    """The skills of somebody who works in a directory, looked for once; `skills` are those found already."""
+    """The skills of somebody who works in a directory, looked for once; `skills` are those found already.
+    Those of plugins are the business of `PluginCommandSource`."""
 
     name = "skills"
 
@@ -43,16 +44,21 @@ class SkillCommandSource:
             also: dict[str, list[str]] = {}
             for alias, name in self.skills.aliases.items():
                 also.setdefault(name, []).append(alias)
-            self._commands = tuple(_make(skill, tuple(also.get(skill.name, ()))) for skill in self.skills)
+            self._commands = tuple(
+                make_command(skill, tuple(also.get(skill.name, ())))
+                for skill in self.skills
+                if not skill.plugin
+            )
         return self._commands
 
 
-def _make(skill: Skill, aliases: tuple[str, ...]) -> Command:
+def make_command(skill: Skill, aliases: tuple[str, ...] = ()) -> Command:
+    """The skill as something to be typed."""
     return Command(
         name=skill.name,
         aliases=aliases,
-        description=skill.description,
-        source="skill",
+        description=f"({skill.plugin}) {skill.description}" if skill.plugin else skill.description,
+        source="plugin" if skill.plugin else "skill",
         execute=partial(_call, skill),
         argument_hint=skill.argument_hint,
         disable_model_invocation=not skill.for_model,

@@ -95,6 +95,7 @@ ROWS = (
             ("disable", "Turn one off for this session"),
         ),
     ),
+    Row("reload-plugins", "Read plugins, skills, agents and hooks again", "plugin.reload_plugins"),
     Row("status", "How the session stands", "status.status"),
     Row("doctor", "Everything that was skipped, corrected or does not work", "status.doctor"),
     Row(

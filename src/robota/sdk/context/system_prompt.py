@@ -102,8 +102,10 @@ class PromptParts(Struct, frozen=True, kw_only=True):
     context_window: int = 200_000
     skill_fraction: float = SKILL_LISTING_FRACTION
     skill_characters: int = SKILL_DESCRIPTION_CHARACTERS
+    plugins: Sequence[PromptSection] = ()
+    """What bundle plugins add."""
     additions: Sequence[PromptSection] = ()
-    """Of plugins and whoever makes the session."""
+    """Of whoever makes the session."""
 
 
 def build_system_prompt(parts: PromptParts) -> SystemPrompt:
@@ -127,6 +129,7 @@ def build_system_prompt(parts: PromptParts) -> SystemPrompt:
         PromptSection("Web Search", _web_search() if parts.web_search else ""),
         PromptSection("Available Tools", ", ".join(parts.tools)),
         PromptSection("Skills", _list_within(parts.skills, budget, parts.skill_characters, _SKILLS)),
+        *parts.plugins,
         *parts.additions,
     ]
     return SystemPrompt(tuple(section for section in sections if section.text))

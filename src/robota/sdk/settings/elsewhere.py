@@ -14,7 +14,7 @@ _KEPT = """
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh hasCompletedOnboarding includeCoAuthoredBy
     inputNeededNotifEnabled keybindingFlavor messageIdleNotifThresholdMs
     minimumVersion modelOverrides otelHeadersHelper outputStyle parentSettingsBehavior plansDirectory
-    pluginConfigs pluginTrustMessage policyHelper preferredNotifChannel prefersReducedMotion preset
+    pluginTrustMessage policyHelper preferredNotifChannel prefersReducedMotion preset
     promptSuggestionEnabled prUrlTemplate remote remoteControlAtStartup requiredMaximumVersion
     requiredMinimumVersion respectGitignore showClearContextOnPlanAccept showSpinnerTree showThinkingSummaries
     showTurnDuration skipAutoPermissionPrompt skipDangerousModePermissionPrompt

@@ -407,6 +407,12 @@ TABLE: tuple[Key, ...] = (
         about="Plugins of the agent: name to `enabled` and `options`, as in docs/plugins.md.",
     ),
     Key(
+        name="pluginConfigs",
+        kind=table_of(OBJECT),
+        merge="deep",
+        about="Plugin to the `options` that you chose of its `userConfig`.",
+    ),
+    Key(
         name="extraKnownMarketplaces",
         kind=table_of(OBJECT),
         merge="deep",

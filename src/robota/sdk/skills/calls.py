@@ -236,7 +236,8 @@ class SkillCalls:
         return text, prepared
 
     def _root(self, skill: Skill) -> str:
-        return self._places.cwd if skill.in_project else self._places.claude_home
+        of_project = skill.in_project or skill.plugin
+        return self._places.cwd if of_project else self._places.claude_home
 
     def _lend(self, skill: Skill, loan: Loan, caller: Session | None = None) -> None:
         (caller or self.session).rules.lend(*loan)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from errno import EISDIR
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,6 +36,13 @@ class Home(Struct, frozen=True):
     dialect: Dialect = "claude"
     is_commands: bool = False
     in_project: bool = False
+    plugin: str = ""
+    """Whose skills are called `plugin:name`."""
+    variables: Mapping[str, str] = {}
+
+
+Found: TypeAlias = tuple[str, str, str]
+"""Name, group and file of a skill."""
 
 
 def find_homes(places: Places) -> tuple[Home, ...]:
@@ -57,10 +65,11 @@ def load_skills(
     trusted: bool = True,
     sources: Collection[str] | None = None,
     overrides: Mapping[str, str] | None = None,
+    more: Iterable[Skill] = (),
 ) -> Skills:
     """The skills of somebody who works there. `trusted`: whether the project is. `sources` are the layers
     that may be read, as for settings. `overrides` is the setting `skillOverrides`: how, if at all, a skill
-    is offered."""
+    is offered. `more` are those of plugins, which come last."""
     taken = _Taken(trusted=trusted, overrides=overrides or {})
     seen: set[str] = set()
     for home in find_homes(places):
@@ -74,15 +83,27 @@ def load_skills(
             taken.tell(home.path, "", "The directory cannot be read, so its skills were left out.")
         for name, group, path in list_files(home):
             taken.take(home, name, group, path)
+    for skill in more:
+        offer = taken.read_offer(skill.name)
+        if offer != "off":
+            taken.add(replace(skill, offer=offer))
     return taken.settle()
 
 
-def list_files(home: Home) -> Iterator[tuple[str, str, str]]:
+def read_skills(files: Iterable[tuple[Home, Found]]) -> Skills:
+    """The skills of these files, all of which are used as they are."""
+    taken = _Taken(trusted=True, overrides={})
+    for home, (name, group, path) in files:
+        taken.take(home, name, group, path)
+    return taken.settle()
+
+
+def list_files(home: Home) -> Iterator[Found]:
     """Name, group and file of everything that lies there."""
     return _list_commands(home.path) if home.is_commands else _list_skills(home.path)
 
 
-def _list_skills(directory: str, group: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
+def _list_skills(directory: str, group: str = "", depth: int = 0) -> Iterator[Found]:
     """Name, group and file of each skill; a directory without one may be a group of some."""
     for entry in _entries(directory):
         path = f"{entry.path}{os.sep}{FILE}"
@@ -92,7 +113,7 @@ def _list_skills(directory: str, group: str = "", depth: int = 0) -> Iterator[tu
             yield from _list_skills(entry.path, f"{group}{entry.name}:", depth + 1)
 
 
-def _list_commands(directory: str, group: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
+def _list_commands(directory: str, group: str = "", depth: int = 0) -> Iterator[Found]:
     for entry in _entries(directory):
         if entry.name.endswith(".md"):
             yield entry.name.removesuffix(".md"), group, entry.path
@@ -131,13 +152,10 @@ class _Taken(Struct):
             self.problems.append(replace(head.problem, subject=name))
             if not head.body:
                 return
-        full = f"{group}{name}" if home.is_commands else name
+        owner = f"{home.plugin}:" if home.plugin else ""
+        full = f"{owner}{group}{name}" if home.is_commands else f"{owner}{name}"
         if full in self.skills and group:
-            full = f"{group}{name}"
-        if full in self.skills:
-            used = self.skills[full].path
-            self.tell(path, full, f"It was left out: {used} has the same name and comes first.")
-            return
+            full = f"{owner}{group}{name}"
         offer = self.read_offer(full)
         if offer == "off":
             return
@@ -151,13 +169,22 @@ class _Taken(Struct):
             in_project=home.in_project,
             trusted=self.trusted or not home.in_project,
             offer=offer,
+            plugin=home.plugin,
+            variables=home.variables,
             stamp=stamp,
         )
-        self.skills[full] = skill
-        self.check(skill, name)
-        self.wishes += [
-            (wish, skill) for wish in dict.fromkeys((name, head.text("name"))) if wish and wish != full
-        ]
+        if self.add(skill):
+            self.check(skill, name)
+            others = dict.fromkeys((name, head.text("name"))) if not home.plugin else (head.text("name"),)
+            self.wishes += [(f"{owner}{wish}", skill) for wish in others if wish and owner + wish != full]
+
+    def add(self, skill: Skill) -> bool:
+        """Whether its name was free."""
+        first = self.skills.setdefault(skill.name, skill)
+        if first is not skill:
+            what = f"It was left out: {first.path} has the same name and comes first."
+            self.tell(skill.path, skill.name, what)
+        return first is skill
 
     def read_offer(self, name: str) -> Offer:
         given = self.overrides.get(name, "on")
@@ -211,7 +238,7 @@ class _Taken(Struct):
             other = self.skills.get(aliases.get(wish, wish))
             if other is None and _CALLABLE.fullmatch(wish):
                 aliases[wish] = skill.name
-            elif wish == skill.head.text("name") and other is not skill:
+            elif wish == skill.head.text("name") and other is not skill and not skill.plugin:
                 why = f"that of {other.path}" if other else "no word that can be typed as a command"
                 self.tell(skill.path, skill.name, f"Its `name` {wish!r} is {why}; call it by its own.")
         return Skills(found=self.skills, aliases=aliases, problems=tuple(self.problems))

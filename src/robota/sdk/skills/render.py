@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from robota.sdk.skills.skill import Skill, SkillError
 
@@ -42,8 +42,6 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     home: str = ""
     model: str = ""
     effort: str = ""
-    more: Mapping[str, str] = field(default_factory=dict)
-    """Variables of whoever brings the skill, such as a plugin."""
 
     def variables(self, skill: Skill) -> dict[str, str]:
         return {
@@ -54,7 +52,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
             "CLAUDE_PROJECT_DIR": self.project,
             "PROJECT_DIR": self.project,
             "USER_HOME": self.home,
-            **self.more,
+            **skill.variables,
         }
 
 

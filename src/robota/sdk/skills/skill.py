@@ -54,6 +54,12 @@ class Skill(Struct, frozen=True, kw_only=True):
     """A skill of a project that nobody trusts is text: it runs nothing, allows nothing, and no model
     hears of it."""
     offer: Offer = "on"
+    plugin: str = ""
+    """The bundle plugin that brings it, if one does."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What it may mention besides those that every skill has."""
+    granted: tuple[str, ...] | None = None
+    """The only rules it may lend, where whoever brings it has declared which; `None` for all it asks for."""
     stamp: Stamp = ()
     """How the file looked when it was read; empty if nobody has looked."""
 
@@ -88,7 +94,8 @@ class Skill(Struct, frozen=True, kw_only=True):
     @property
     def allowed_tools(self) -> tuple[str, ...]:
         """Permission rules for the turn that uses it."""
-        return (self.head.words("allowed-tools") or ()) if self.trusted else ()
+        asked = (self.head.words("allowed-tools") or ()) if self.trusted else ()
+        return asked if self.granted is None else tuple(rule for rule in asked if rule in self.granted)
 
     @property
     def disallowed_tools(self) -> tuple[str, ...]:

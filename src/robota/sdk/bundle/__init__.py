@@ -1,0 +1,1 @@
+"""Bundle plugins: directories that bring skills, commands, agents, hooks, servers, tools and rules along."""
