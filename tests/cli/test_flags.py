@@ -158,7 +158,7 @@ def test_what_the_client_of_the_control_protocol_passes_is_understood() -> None:
         (("--setting-sources", "team"), "some of user, project, local, not 'team'"),
         (("--system-prompt", "a", "--system-prompt-file", "b"), "leave one of them out"),
         (("--mcp-config", '{"mcpServers": {"calc": 1}}'), '{"mcpServers": {"name": {"command":'),
-        (("--plugin-dir", "x"), "--plugin-dir cannot be used here: robota has no plugins yet"),
+        (("--plugin-dir", "x"), "--plugin-dir x is no directory"),
         (("--dangerously-skip-permissions",), "use --permission-mode bypassPermissions"),
         (("--yes",), "the question of --reset"),
     ],

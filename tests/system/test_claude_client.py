@@ -573,7 +573,7 @@ async def test_options_without_an_effect_and_those_with_one(sdk: Any, project: P
     assert messages[-1].result == "Hi."
     assert it.asked[0]["reasoning_effort"] == "high"
     told = " ".join(data["content"] for data in data_of(messages, "informational"))
-    assert all(name in told for name in ("--fallback-model", "--betas", "--thinking", "--plugin-dir"))
+    assert all(name in told for name in ("--fallback-model", "--betas", "--thinking"))
     assert (status["mcpServers"][0]["name"], status["mcpServers"][0]["status"]) == ("calc", "connected")
 
 

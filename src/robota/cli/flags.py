@@ -144,6 +144,8 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
             Flag("--agents JSON", "agents", "Agents for this session: name to description and prompt."),
             Flag("--bare", "bare", "Read no files of user or project: no settings, instructions, skills, "
                  "agents."),
+            Flag("--plugin-dir DIR...", "plugin_dirs", "Use the bundle plugin in this directory, for this "
+                 "session."),
             Flag("--mcp-config JSON...", "mcp_config", "MCP servers as .mcp.json has them, as JSON or a "
                  "file; repeatable."),
             Flag("--strict-mcp-config", "strict_mcp", "Only the servers of --mcp-config."),
@@ -160,7 +162,6 @@ FOR_PROGRAMS: tuple[Flag, ...] = (
     Flag("--session-mirror", "session_mirror", ""),
     Flag("--resume-session-at ID", "resume_at", ""),
     Flag("--resume-drops-turn [ID]", "resume_drops", ""),
-    Flag("--plugin-dir DIR...", "plugin_dir", "", refusal="robota has no plugins yet"),
     Flag("--fallback-model NAME", "fallback_model", "", refusal="there is no second model"),
     Flag("--betas LIST", "betas", "", refusal="robota sends no beta headers"),
     Flag(

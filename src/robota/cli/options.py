@@ -66,6 +66,7 @@ class Options(Struct, frozen=True, kw_only=True):
     permission_prompt_tool: str | None = None
     trust: bool = False
     add_dirs: tuple[str, ...] = ()
+    plugin_dirs: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
     sandbox: str | None = None
     auto_allow: bool = False
@@ -123,7 +124,8 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
         allow=reading.rules("allow"),
         deny=reading.rules("deny"),
         tools=reading.tools(),
-        add_dirs=reading.directories(),
+        add_dirs=reading.directories("add_dirs", "--add-dir"),
+        plugin_dirs=reading.directories("plugin_dirs", "--plugin-dir"),
         pass_env=reading.variables(),
         settings=reading.settings(),
         setting_sources=reading.sources(),
@@ -263,11 +265,11 @@ class Reading:
                 raise UsageError(f"--setting-sources takes some of {', '.join(SOURCES)}, not {source!r}.")
         return sources
 
-    def directories(self) -> tuple[str, ...]:
-        found = tuple(os.path.abspath(os.path.expanduser(path)) for path in self.texts("add_dirs"))
-        for given, path in zip(self.texts("add_dirs"), found, strict=True):
+    def directories(self, key: str, flag: str) -> tuple[str, ...]:
+        found = tuple(os.path.abspath(os.path.expanduser(path)) for path in self.texts(key))
+        for given, path in zip(self.texts(key), found, strict=True):
             if not os.path.isdir(path):
-                raise UsageError(f"--add-dir {given} is no directory: create it or name another.")
+                raise UsageError(f"{flag} {given} is no directory: create it or name another.")
         return found
 
     def variables(self) -> tuple[str, ...]:

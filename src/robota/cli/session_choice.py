@@ -130,6 +130,7 @@ def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:
         "secrets": chosen.secrets,
         "settings": as_settings(options),
         "agents": options.agents,
+        "plugin_dirs": options.plugin_dirs,
         "more_settings": options.settings,
         "mcp_servers": options.servers,
         "strict_mcp_config": options.strict_mcp,

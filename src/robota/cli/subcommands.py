@@ -14,6 +14,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "mcp": ("robota.cli.mcp", "Servers of tools, and robota as one of them."),
     "model": ("robota.cli.model", "Models here and at services."),
     "permissions": ("robota.cli.permissions", "What the rules say about a call, and why."),
+    "plugin": ("robota.cli.plugin", "Plugins and the marketplaces they come from."),
     "provider": ("robota.cli.provider", "Who can answer, and whether they do."),
     "replay": ("robota.cli.replay", "Run a session again, without a network."),
     "serve": ("robota.cli.serve", "Sessions over HTTP and WebSocket, and a page for the browser."),

@@ -21,10 +21,17 @@ from robota.sdk.background.states import TaskError as TaskError
 from robota.sdk.background.tasks import BackgroundTasks as BackgroundTasks
 from robota.sdk.background.watchdog import WatchdogLimits as WatchdogLimits
 from robota.sdk.bundle.bundle import BundlePlugin as BundlePlugin
+from robota.sdk.bundle.client import Marketplace as Marketplace
+from robota.sdk.bundle.client import MarketplaceClient as MarketplaceClient
 from robota.sdk.bundle.command_source import PluginCommandSource as PluginCommandSource
+from robota.sdk.bundle.installed import InstalledPlugin as InstalledPlugin
+from robota.sdk.bundle.installer import BundlePluginInstaller as BundlePluginInstaller
+from robota.sdk.bundle.installer import StagedPlugin as StagedPlugin
 from robota.sdk.bundle.loader import BundlePluginLoader as BundlePluginLoader
 from robota.sdk.bundle.manifest import Manifest as Manifest
+from robota.sdk.bundle.marketplace import MarketplacePlugin as MarketplacePlugin
 from robota.sdk.bundle.names import BundleError as BundleError
+from robota.sdk.bundle.report import BundleReport as BundleReport
 from robota.sdk.commands.builtin_source import BuiltinCommandSource as BuiltinCommandSource
 from robota.sdk.commands.effects import AgentSwitcher as AgentSwitcher
 from robota.sdk.commands.effects import CommandResult as CommandResult

@@ -18,7 +18,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.permissions.paths import is_inside
 from robota.sdk.places import Places
 from robota.sdk.shared_file import change_file
-from robota.sdk.wishes import Wish, Wishes, describe_wishes, make_allow_wish
+from robota.sdk.wishes import Wish, Wishes, WishKind, describe_wishes, make_allow_wish
 
 TrustState: TypeAlias = Literal["trusted", "untrusted", "changed"]
 
@@ -156,6 +156,21 @@ class TrustStore:
             ledger.directories[trust.directory] = msgspec.structs.replace(before, wishes=wishes)
 
         self._change(add)
+        return True
+
+    def follow(self, before: Trust, after: Wishes, kind: WishKind) -> bool:
+        """The user lets wishes of one kind come and go: that is no change to ask about, whatever else has
+        changed is. False when the directory wants other things and is not trusted, or has changed already."""
+        if before.state == "changed" or (before.state == "untrusted" and before.wishes):
+            return False
+        old, new = ({wish for wish in each.all if wish.kind == kind} for each in (before.wishes, after))
+
+        def change(ledger: _Ledger) -> None:
+            known = ledger.directories.get(before.directory, _Entry())
+            wishes = tuple(sorted((set(known.wishes) - (old - new)) | (new - old)))
+            ledger.directories[before.directory] = msgspec.structs.replace(known, wishes=wishes)
+
+        self._change(change)
         return True
 
     def _read(self) -> _Ledger:

@@ -20,11 +20,13 @@ def init_frame(session: InteractiveSession, mode: str = "") -> JsonObject:
     skills: list[str] = []
     agents: list[str] = []
     servers: list[JsonObject] = []
+    plugins: list[JsonObject] = []
     if not session.is_ready_made:
         skills = [*session.project.skills.found]
         agents = [*session.kit.subagents.agents]
         known = session.kit.servers.connections
         servers = [{"name": name, "status": each.state} for name, each in known.items()]
+        plugins = [{"name": each.name, "path": each.root} for each in session.project.bundles.plugins]
     return {
         "type": "system",
         "subtype": "init",
@@ -40,5 +42,5 @@ def init_frame(session: InteractiveSession, mode: str = "") -> JsonObject:
         "output_style": "default",
         "agents": agents,
         "skills": skills,
-        "plugins": [],
+        "plugins": plugins,
     }

@@ -36,6 +36,9 @@ class BundleSite(Struct, frozen=True, kw_only=True):
     options: Mapping[str, Json] = field(default_factory=dict)
     """What the user chose of `userConfig`."""
 
+    is_registered: bool = False
+    """Whether it stands in the registry of its directory."""
+
     @property
     def name(self) -> str:
         return split_id(self.id)[0]

@@ -92,7 +92,7 @@ class MarketplaceClient:
 
     def known(self) -> dict[str, KnownMarketplace]:
         """All of them; those of settings that were not fetched yet have no place."""
-        built_in = os.path.join(os.path.dirname(__file__), "marketplace")
+        built_in = os.path.join(os.path.dirname(__file__), "shipped")
         found = {BUILT_IN: KnownMarketplace(source={"source": "built-in"}, install_location=built_in)}
         found |= self._ledger.read()
         for name, given in self._extra.items():
@@ -126,8 +126,8 @@ class MarketplaceClient:
             known = self._require(name)
         if not os.path.isdir(known.install_location):
             raise BundleError(
-                f"The marketplace {name!r} has vanished: {known.install_location} is not there any more. Update "
-                f"it (robota plugin marketplace update {name}) or remove it."
+                f"The marketplace {name!r} has vanished: {known.install_location} is not there any more. "
+                f"Update it (robota plugin marketplace update {name}) or remove it."
             )
         return read_marketplace(known.install_location)
 

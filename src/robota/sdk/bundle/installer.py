@@ -21,17 +21,16 @@ from robota.sdk.bundle.bundle import BundlePlugin, BundleSite
 from robota.sdk.bundle.client import MarketplaceClient
 from robota.sdk.bundle.copying import copy_bundle
 from robota.sdk.bundle.download import Tell, say_nothing
+from robota.sdk.bundle.enabled import EnabledPlugins
 from robota.sdk.bundle.fetching import Fetched, fetch
 from robota.sdk.bundle.installed import InstalledPlugin, InstalledPlugins
 from robota.sdk.bundle.loader import BundlePluginLoader
 from robota.sdk.bundle.lock import Approval, BundleLock, hash_bundle
-from robota.sdk.bundle.manifest import read_json
 from robota.sdk.bundle.marketplace import MarketplaceManifest, MarketplacePlugin
 from robota.sdk.bundle.names import BundleError, is_safe, require_safe, split_id
 from robota.sdk.bundle.reading import read_bundle
 from robota.sdk.bundle.report import BundleReport, report_on
 from robota.sdk.problems import Problem
-from robota.sdk.settings.write import change_setting, remove_setting
 
 STAGING = ".staging-"
 _LEFT_OVER_SECONDS = 3_600.0
@@ -54,6 +53,10 @@ class StagedPlugin(Struct, kw_only=True):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove what was fetched, but for what was installed of it."""
         shutil.rmtree(self.staging, ignore_errors=True)
 
 
@@ -74,9 +77,8 @@ class BundlePluginInstaller:
         installed, by default those known in `plugins_dir`."""
         self.plugins_dir = os.path.abspath(plugins_dir)
         beside = os.path.join(os.path.dirname(self.plugins_dir), "settings.json")
-        self.settings = beside if settings is None else os.fspath(settings)
+        self.enabled = EnabledPlugins(beside if settings is None else os.fspath(settings), project)
         self.marketplaces = marketplaces or MarketplaceClient(self.plugins_dir, tell=tell)
-        self._project = project
         self._tell = tell
         self._registry = InstalledPlugins(self.plugins_dir)
         self.lock = BundleLock(self.plugins_dir)
@@ -88,8 +90,7 @@ class BundlePluginInstaller:
 
     def is_enabled(self, id: str) -> bool:
         """Whether the settings beside it let a plugin be used."""
-        listed = self._listed()
-        return False not in (listed.get(id), listed.get(split_id(id)[0]))
+        return self.enabled.allow(id)
 
     def find_id(self, text: str) -> str:
         """The id of a plugin that lies here, by that or by its name, if only one has it."""
@@ -131,11 +132,13 @@ class BundlePluginInstaller:
         self._sweep()
         os.makedirs(self.plugins_dir, exist_ok=True)
         staging = tempfile.mkdtemp(prefix=STAGING, dir=self.plugins_dir)
+        staged: StagedPlugin | None = None
         try:
-            return self._stage(offer, manifest, staging)
-        except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
-            raise
+            staged = self._stage(offer, manifest, staging)
+            return staged
+        finally:
+            if staged is None:
+                shutil.rmtree(staging, ignore_errors=True)
 
     def _stage(self, offer: MarketplacePlugin, manifest: MarketplaceManifest, staging: str) -> StagedPlugin:
         fetched, shown = self._fetch(offer, manifest, os.path.join(staging, "fetched"))
@@ -188,7 +191,8 @@ class BundlePluginInstaller:
         near = market.host if market is not None and market.host == source.host else ""
         if source.kind == "directory" and (market is None or market.kind != "directory"):
             raise BundleError(
-                f"{offer.id} comes from a directory of this machine, which its marketplace cannot know: refused."
+                f"{offer.id} is to come from a directory of this machine, which its marketplace cannot know: "
+                "refused."
             )
         return fetch(source, into, tell=self._tell, near=near), source.describe()
 
@@ -217,9 +221,14 @@ class BundlePluginInstaller:
         self._registry.put(installed)
         if before is not None and os.path.realpath(before.install_path) != os.path.realpath(place):
             self._remove(before.install_path)
-        elif before is None:
-            self._switch_on(installed.id, staged.plugin)
+        elif before is None and not self._is_on_by_default(staged, installed):
+            self.enabled.put(installed.id, True)
         return installed
+
+    def _is_on_by_default(self, staged: StagedPlugin, installed: InstalledPlugin) -> bool:
+        """Whether neither the settings nor the plugin itself would leave it off."""
+        waits = not staged.plugin.manifest.default_enabled or installed.entry.get("defaultEnabled") is False
+        return self.enabled.allow(installed.id) and not waits
 
     # --- out, on and off ------------------------------------------------------------------------------
 
@@ -230,26 +239,20 @@ class BundlePluginInstaller:
         root = self._site(id).root if record is None else record.install_path
         self._registry.drop(id)
         self.lock.forget(id)
-        if id in self._listed():
-            remove_setting(self.settings, ("enabledPlugins", id), project=self._project)
+        self.enabled.forget(id)
         self._remove(root)
 
     def enable(self, id: str) -> None:
         """Use a plugin from now on, as it is now: whoever calls this agrees to what it runs."""
         id = self.find_id(id)
         site = self._site(id)
-        record = self.installed.get(id)
-        agreed = (
-            _approve(record, hash_bundle(site.root, site.entry))
-            if record
-            else Approval(hash=hash_bundle(site.root, site.entry))
-        )
-        self.lock.approve(id, agreed)
-        self._set(id, True)
+        record, hash = self.installed.get(id), hash_bundle(site.root, site.entry)
+        self.lock.approve(id, Approval(hash=hash) if record is None else _approve(record, hash))
+        self.enabled.put(id, True)
 
     def disable(self, id: str) -> None:
         """Use a plugin no more; it stays installed."""
-        self._set(self.find_id(id), False)
+        self.enabled.put(self.find_id(id), False)
 
     def look(self, id: str) -> tuple[BundleReport, tuple[Problem, ...]]:
         """What an installed plugin would run, and what is wrong with it, as it is now."""
@@ -264,31 +267,6 @@ class BundlePluginInstaller:
         if found is None:
             raise BundleError(f"The directory of {id} is gone: uninstall it, or install it again.")
         return found
-
-    def _switch_on(self, id: str, plugin: BundlePlugin) -> None:
-        """Where the settings, or the plugin itself, would leave it off."""
-        name = split_id(id)[0]
-        listed = self._listed()
-        off = False in (listed.get(id), listed.get(name))
-        waits = not plugin.manifest.default_enabled or self.installed[id].entry.get("defaultEnabled") is False
-        if off or waits:
-            self._set(id, True)
-
-    def _set(self, id: str, used: bool) -> None:
-        name = split_id(id)[0]
-        if used and self._listed().get(name) is False:
-            remove_setting(self.settings, ("enabledPlugins", name), project=self._project)
-        change_setting(self.settings, ("enabledPlugins", id), used, project=self._project)
-
-    def _listed(self) -> Mapping[str, bool]:
-        try:
-            found = read_json(self.settings)
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise BundleError(f"{self.settings} cannot be read ({error}): correct it first.") from error
-        listed = found.get("enabledPlugins") if isinstance(found, dict) else None
-        return listed if isinstance(listed, dict) else {}
 
     def _remove(self, root: str) -> None:
         """A directory at once, and then its files, so that nobody ever sees half of it."""
@@ -317,7 +295,7 @@ class BundlePluginInstaller:
                 shutil.rmtree(path, ignore_errors=True)
         for site in BundlePluginLoader(self.plugins_dir).find():
             is_cached = site.root.startswith(os.path.join(self.plugins_dir, "cache") + os.sep)
-            if is_cached and os.path.realpath(site.root) not in known and site.id not in self.lock.read():
+            if is_cached and os.path.realpath(site.root) not in known:
                 self._remove(site.root)
 
 

@@ -114,7 +114,9 @@ class BundlePluginLoader:
                 what = "It is installed, and its directory is gone: install it again, or uninstall it."
                 problems.append(Problem(path, what, subject=id))
             else:
-                yield BundleSite(root=path, id=id, version=record.version, entry=record.entry)
+                yield BundleSite(
+                    root=path, id=id, version=record.version, entry=record.entry, is_registered=True
+                )
 
     def _find_cached(self) -> Iterator[BundleSite]:
         cache = os.path.join(self.plugins_dir, "cache")

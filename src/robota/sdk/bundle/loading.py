@@ -69,7 +69,7 @@ def load_bundles(
             scope=scope,
             data_dir=data,
             options=options,
-            check=partial(find_objection, approvals=approvals, needed=scope == "user"),
+            check=partial(find_objection, approvals=approvals, needed=scope == "user", home=path),
         )
         found += loader.load_all()
         problems += loader.problems
@@ -90,9 +90,14 @@ def _make_data_directory(plugin: BundlePlugin, problems: list[Problem]) -> None:
         problems.append(Problem(plugin.data, what, subject=plugin.id))
 
 
-def find_objection(site: BundleSite, approvals: Mapping[str, Approval] | None, needed: bool) -> str:
-    """Why a plugin is not loaded: nobody agreed to it, or it is not what they agreed to. A project's needs no
-    agreement of its own (not `needed`): its hash is part of what the directory is trusted with."""
+def find_objection(
+    site: BundleSite, approvals: Mapping[str, Approval] | None, needed: bool, home: str = ""
+) -> str:
+    """Why a plugin is not loaded: nobody agreed to it, it is not what they agreed to, or its installation was
+    cut. A project's needs no agreement of its own (not `needed`): its hash is part of what the directory is
+    trusted with."""
+    if home and not site.is_registered and site.root.startswith(os.path.join(home, "cache") + os.sep):
+        return "It was not loaded: it lies here and is not installed. Install it again."
     again = f"`robota plugin enable {site.id}` shows what it runs, and asks."
     if approvals is None:
         return "It was not loaded: the lock file cannot be read."

@@ -98,7 +98,7 @@ def read_source(value: Json, *, what: str) -> Source:
     """What a file says: `{"source": "github", "repo": …}` and the like; `what` is named when it is wrong."""
     if not isinstance(value, dict):
         raise BundleError(f"{what} has no usable source: an object with `source` was expected.")
-    kind = value.get("source", value.get("type"))
+    kind = str(value.get("source", value.get("type")) or "")
     if kind in _UNSUPPORTED:
         raise BundleError(f"{what} has a source of type {kind!r}: {_UNSUPPORTED[kind]}.")
     text = {
@@ -125,7 +125,7 @@ def read_source(value: Json, *, what: str) -> Source:
     if source is None:
         known = ("github", "git", "url", "git-subdir", "archive", "directory")
         hint = (
-            f"there is no type {kind!r}; {suggest(str(kind), known)}"
+            f"there is no type {kind!r}; {suggest(kind, known)}"
             if kind not in known
             else "its address is missing"
         )
