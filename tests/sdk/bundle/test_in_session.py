@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.sdk.bundle.workbench import skill, whole_plugin, write_files
+from tests.support.mcp_server import PROGRAM
 
 from robota.core.events import Noticed
 from robota.core.messages import ToolMessage
@@ -68,15 +70,19 @@ async def test_everything_a_plugin_brings_along_works_in_a_session(places: Place
         assert "Plugin helper" in shown.message
         descriptions = {each.name: each.description for each in session.list_commands()}
         assert descriptions["helper:audit"] == "(helper) Look for mistakes."
-        assert "plugin_helper_words" in session.project.bundles.servers
 
 
 async def test_turning_a_plugin_off_takes_all_of_it_out_of_the_session_and_on_brings_it_back(
     places: Places,
 ) -> None:
-    approve(places, "helper", whole_plugin())
-    async with open_session(places, "1", "2", "3") as session:
+    served = {".mcp.json": {"words": {"command": sys.executable, "args": [PROGRAM, "{}"]}}}
+    approve(places, "helper", whole_plugin() | served)
+    echo = [call("mcp__plugin_helper_words__echo", text="hello")]
+    async with open_session(places, echo, "1", "2", echo, "3") as session:
+        await session.ready()
+        await session.kit.servers.settle(60)
         await session.submit("Go.")
+        assert "hello" in last_result(session)
 
         def present() -> list[bool]:
             return [
@@ -84,7 +90,8 @@ async def test_turning_a_plugin_off_takes_all_of_it_out_of_the_session_and_on_br
                 session.session.hooks.has("PreToolUse"),
                 "helper:scout" in session.kit.subagents.agents,
                 session.kit.skills.skills.find("helper:audit") is not None,
-                bool(session.project.bundles.servers),
+                "plugin_helper_words" in session.project.servers,
+                "mcp__plugin_helper_words__echo" in session.session.agent.toolset.tools,
                 "plugin__helper__count" in session.session.agent.toolset.tools,
                 "tool of the plugin" in (session.session.agent.system_message or ""),
             ]
@@ -94,7 +101,10 @@ async def test_turning_a_plugin_off_takes_all_of_it_out_of_the_session_and_on_br
         await session.submit("Go on.")
         assert not any(present())
         switch(places, helper=True)
+        await session.ready()
+        await session.kit.servers.settle(60)
         await session.submit("Go on.")
+        assert "hello" in last_result(session)
         assert all(present())
 
 

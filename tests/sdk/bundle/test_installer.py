@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.sdk.bundle.workbench import marketplace, whole_plugin, write_files
+from tests.sdk.bundle.workbench import SERVER, marketplace, whole_plugin, write_files
 
 from robota.sdk import BundleError, BundlePluginInstaller, BundlePluginLoader, MarketplaceClient
 from robota.sdk.bundle.desk import BundleDesk
@@ -21,8 +21,9 @@ from robota.testing import ScriptedProvider
 
 @pytest.fixture
 def market(tmp_path: Path) -> Path:
-    root = marketplace(tmp_path / "market", "market", {"helper": {}, "broken": {}})
+    root = marketplace(tmp_path / "market", "market", {"helper": {}, "served": {}, "broken": {}})
     write_files(root / "plugins" / "helper", whole_plugin())
+    write_files(root / "plugins" / "served", whole_plugin("served") | SERVER)
     write_files(root / "plugins" / "broken", {".claude-plugin/plugin.json": "{"})
     return root
 
@@ -136,14 +137,14 @@ def test_what_is_installed_cannot_be_installed_again_and_ids_are_told_apart(
 
 
 def test_the_report_says_what_a_plugin_runs_before_anybody_agrees(installer: BundlePluginInstaller) -> None:
-    with installer.stage("helper", "market") as staged:
+    with installer.stage("served", "market") as staged:
         told = "\n".join(staged.report.describe())
 
     assert 'PreToolUse (Read): bash "${CLAUDE_PLUGIN_ROOT}/note.sh"' in told
     assert "words: ${CLAUDE_PLUGIN_ROOT}/server --data" in told
-    assert "plugin__helper__count: cat" in told
+    assert "plugin__served__count: cat" in told
     assert "Added to the system prompt" in told
-    assert "/helper:audit, /helper:tidy" in told
+    assert "/served:audit, /served:tidy" in told
     assert not installer.installed
     assert not [name for name in os.listdir(installer.plugins_dir) if name.startswith(".staging")]
 

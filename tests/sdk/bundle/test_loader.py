@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sdk.bundle.workbench import skill, whole_plugin, write_files
+from tests.sdk.bundle.workbench import SERVER, skill, whole_plugin, write_files
 
 from robota.sdk import BundlePlugin, BundlePluginLoader
 
@@ -17,7 +17,7 @@ def load(root: Path, **options: Any) -> tuple[list[BundlePlugin], list[str]]:
 
 
 def test_a_plugin_brings_skills_commands_agents_hooks_servers_tools_and_words(tmp_path: Path) -> None:
-    root = write_files(tmp_path / "helper", whole_plugin())
+    root = write_files(tmp_path / "helper", whole_plugin() | SERVER)
 
     (plugin,), problems = load(tmp_path)
 
@@ -130,7 +130,8 @@ def test_no_path_leads_out_of_the_plugin(tmp_path: Path, path: str) -> None:
 
 def test_what_a_manifest_with_features_does_not_declare_is_left_out_and_named(tmp_path: Path) -> None:
     write_files(
-        tmp_path / "helper", whole_plugin(features={"skills": True, "commands": True, "hooks": "yes"})
+        tmp_path / "helper",
+        whole_plugin(features={"skills": True, "commands": True, "hooks": "yes"}) | SERVER,
     )
 
     (plugin,), problems = load(tmp_path)

@@ -23,8 +23,11 @@ def skill(name: str, about: str = "Look for mistakes.", body: str = "Look closel
     return SKILL.format(name=name, about=about, body=body)
 
 
+SERVER = {".mcp.json": {"words": {"command": "${CLAUDE_PLUGIN_ROOT}/server", "args": ["--data"]}}}
+
+
 def whole_plugin(name: str = "helper", **manifest: Any) -> dict[str, Any]:
-    """One of everything."""
+    """One of everything but servers, which would be started."""
     return {
         ".claude-plugin/plugin.json": {
             "name": name,
@@ -67,7 +70,6 @@ def whole_plugin(name: str = "helper", **manifest: Any) -> dict[str, Any]:
             }
         },
         "note.sh": 'echo "$CLAUDE_PLUGIN_PATH" >> "$CLAUDE_PLUGIN_DATA/noted"\n',
-        ".mcp.json": {"words": {"command": "${CLAUDE_PLUGIN_ROOT}/server", "args": ["--data"]}},
     }
 
 
