@@ -131,28 +131,7 @@ class BundleDesk:
         return [*lines, f"robota plugin install {offer.id} shows what it runs, and asks."]
 
     def validate(self, path: str) -> tuple[bool, list[str]]:
-        """Whether a plugin or a marketplace in a directory is in order, and what is wrong with it."""
-        root = self._places.locate(path)
-        problems: list[Problem] = []
-        if os.path.exists(os.path.join(root, MARKETPLACE)):
-            manifest = read_marketplace(root)
-            lines = [f"The marketplace {manifest.name} offers {len(manifest.plugins)} plugins."]
-            problems += manifest.problems
-            for offer in manifest.plugins:
-                problems += _check_offer(offer, root, manifest.locate)
-            return not problems, [*lines, *_list_problems(problems)]
-        if not os.path.isdir(root):
-            raise BundleError(f"{root} is no directory.")
-        plugin = read_bundle(BundleSite(root=root, id=os.path.basename(root)), problems)
-        if plugin is None:
-            return False, _list_problems(problems)
-        if not os.path.exists(os.path.join(root, MANIFEST)):
-            problems.append(Problem(root, f"There is no {MANIFEST}, so it is called {plugin.name}."))
-        return not problems, [
-            f"The plugin {plugin.name}:",
-            *report_on(plugin).describe(),
-            *_list_problems(problems),
-        ]
+        return check_directory(self._places.locate(path))
 
     # --- with a question ------------------------------------------------------------------------------
 
@@ -304,6 +283,30 @@ class BundleDesk:
         raise BundleError(f"No marketplace has a plugin {name!r}: robota plugin search lists what there is.")
 
 
+def check_directory(root: str) -> tuple[bool, list[str]]:
+    """Whether a plugin or a marketplace in a directory is in order, and what is wrong with it."""
+    problems: list[Problem] = []
+    if os.path.exists(os.path.join(root, MARKETPLACE)):
+        manifest = read_marketplace(root)
+        lines = [f"The marketplace {manifest.name} offers {len(manifest.plugins)} plugins."]
+        problems += manifest.problems
+        for offer in manifest.plugins:
+            problems += _check_offer(offer, root, manifest.locate)
+        return not problems, [*lines, *_list_problems(problems)]
+    if not os.path.isdir(root):
+        raise BundleError(f"{root} is no directory.")
+    plugin = read_bundle(BundleSite(root=root, id=os.path.basename(root)), problems)
+    if plugin is None:
+        return False, _list_problems(problems)
+    if not os.path.exists(os.path.join(root, MANIFEST)):
+        problems.append(Problem(root, f"There is no {MANIFEST}, so it is called {plugin.name}."))
+    return not problems, [
+        f"The plugin {plugin.name}:",
+        *report_on(plugin).describe(),
+        *_list_problems(problems),
+    ]
+
+
 def _check_offer(offer: MarketplacePlugin, root: str, locate: Callable[[str], str]) -> Iterator[Problem]:
     try:
         if isinstance(offer.source, str):
@@ -322,7 +325,8 @@ def _describe_staged(staged: StagedPlugin) -> list[str]:
     commit = f" (commit {record.commit[:12]})" if record.commit else ""
     head = [f"{record.id} {record.version}", f"  from {record.source}{commit}", f"  {staged.hash}"]
     nothing = [] if staged.report.runs_something else ["It runs nothing by itself."]
-    return [*head, *staged.report.describe(), *nothing, *_list_problems(staged.problems)]
+    wrong = [line.replace(staged.plugin.root, record.id) for line in _list_problems(staged.problems)]
+    return [*head, *staged.report.describe(), *nothing, *wrong]
 
 
 def _list_problems(problems: tuple[Problem, ...] | list[Problem]) -> list[str]:

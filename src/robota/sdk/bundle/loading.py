@@ -12,6 +12,7 @@ from robota.sdk.bundle.bundles import Bundles, find_plugin_directories
 from robota.sdk.bundle.loader import BundlePluginLoader, is_bundle
 from robota.sdk.bundle.lock import Approval, BundleLock, hash_bundle
 from robota.sdk.bundle.names import BundleError
+from robota.sdk.bundle.reading import read_bundle
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 
@@ -35,21 +36,7 @@ def load_bundles(
         if isinstance(config, dict) and isinstance(config.get("options"), dict)
     }
     data = places.user("plugins", "data")
-    for directory in given:
-        path = places.locate(directory)
-        if not os.path.isdir(path) or not is_bundle(path):
-            problems.append(
-                Problem(path, "There is no plugin here: a directory with skills, hooks or the like.")
-            )
-            continue
-        name = os.path.basename(path)
-        site = BundleSite(
-            root=path, id=name, scope="session", data=os.path.join(data, name), options=options.get(name, {})
-        )
-        loader = BundlePluginLoader(path)
-        plugin = loader.load(site)
-        problems += loader.problems
-        found += [] if plugin is None else [plugin]
+    found += _load_given([places.locate(path) for path in given], data, options, problems)
     seen: set[str] = set()
     for path, scope in find_plugin_directories(places):
         real = os.path.realpath(path)
@@ -77,6 +64,23 @@ def load_bundles(
     for plugin in used:
         _make_data_directory(plugin, problems)
     return Bundles(plugins=used, problems=tuple(problems))
+
+
+def _load_given(
+    paths: Sequence[str], data: str, options: Mapping[str, Mapping[str, Json]], problems: list[Problem]
+) -> Iterator[BundlePlugin]:
+    """The plugins that whoever started the session named, which is agreement enough."""
+    for path in paths:
+        if not os.path.isdir(path) or not is_bundle(path):
+            what = "There is no plugin here: a directory with skills, hooks or the like."
+            problems.append(Problem(path, what))
+            continue
+        name = os.path.basename(path)
+        place = os.path.join(data, name)
+        site = BundleSite(root=path, id=name, scope="session", data=place, options=options.get(name, {}))
+        plugin = read_bundle(site, problems)
+        if plugin is not None:
+            yield plugin
 
 
 def _make_data_directory(plugin: BundlePlugin, problems: list[Problem]) -> None:
