@@ -17,7 +17,7 @@ from msgspec import Struct
 from robota.core.jsontext import encode
 from robota.core.messages import Json
 from robota.sdk.agents.loader import find_homes as find_agent_homes
-from robota.sdk.bundle.bundles import find_plugin_directories
+from robota.sdk.bundle.bundles import find_plugin_directories, list_tree
 from robota.sdk.frontmatter import MAX_BYTES, list_markdown, parse_bytes
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
@@ -79,7 +79,7 @@ class Wishes(Struct, frozen=True):
     all: tuple[Wish, ...] = ()
     problems: tuple[Problem, ...] = ()
     agents: Mapping[str, Stamp] = {}
-    """How the files of agents and their directories looked before they were read for this."""
+    """How the files of agents and plugins and their directories looked before they were read for this."""
     servers: Json = None
     """The table of `.mcp.json` as it was looked at: what is used must be the same."""
 
@@ -88,7 +88,7 @@ class Wishes(Struct, frozen=True):
 
     @property
     def are_current(self) -> bool:
-        """Whether the agents are still those that were looked at: they are read once more to be used."""
+        """Whether agents and plugins are still those that were looked at: they are read once more."""
         return all(stamp_of(path) == stamp for path, stamp in self.agents.items())
 
     @property
@@ -122,7 +122,7 @@ def find_wishes(places: Places, settings: Iterable[SettingsFile]) -> Wishes:
         found.update(_find_in_settings(places, places.shown(path), values))
     servers = _read_mcp_file(places, problems)
     found.update(_find_servers(".mcp.json", servers))
-    agents = dict(_look_at_agents(places))
+    agents = {**dict(_look_at_agents(places)), **dict(_look_at_plugins(places))}
     found.update(_find_agents(places))
     found.update(_find_skills(places))
     found.update(find_plugin_wishes(places))
@@ -243,6 +243,12 @@ def _look_at_agents(places: Places) -> Iterator[tuple[str, Stamp]]:
             found = list_markdown(home)
             for path in {home, *found, *map(os.path.dirname, found)}:
                 yield path, stamp_of(path)
+
+
+def _look_at_plugins(places: Places) -> Iterator[tuple[str, Stamp]]:
+    for home, scope in find_plugin_directories(places):
+        if scope == "project":
+            yield from ((path, stamp_of(path)) for path in list_tree(home))
 
 
 def _find_agents(places: Places) -> Iterator[Wish]:

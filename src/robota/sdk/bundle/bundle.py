@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -112,14 +112,6 @@ class BundlePlugin(Struct, frozen=True, kw_only=True):
     def commands(self) -> tuple[Skill, ...]:
         """Those of its skills that are single files of `commands`."""
         return tuple(skill for skill in self.skills if skill.is_command)
-
-    def files(self) -> Iterator[str]:
-        """Those whose change changes what it is."""
-        yield self.root
-        yield self.manifest.source or self.root
-        yield from (skill.path for skill in self.skills)
-        yield from (agent.source for agent in self.agents)
-        yield from (hook.source for groups in self.hooks.values() for group in groups for hook in group.hooks)
 
 
 def substitute(text: str, variables: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ from robota.sdk.skills.skill import Skill
 
 INSTALLED = "installed_plugins.json"
 LOCK = "plugins.lock.json"
+MAX_WATCHED = 1_000
+"""Files of one plugin that are looked at while a session works."""
 
 
 class Bundles(Struct, frozen=True, kw_only=True):
@@ -61,8 +64,17 @@ class Bundles(Struct, frozen=True, kw_only=True):
         )
 
     def files(self) -> Iterator[str]:
+        """Those whose change changes what the plugins are, their scripts too."""
         for plugin in self.plugins:
-            yield from plugin.files()
+            yield from islice(list_tree(plugin.root), MAX_WATCHED)
+
+
+def list_tree(root: str) -> Iterator[str]:
+    """A directory and everything in it."""
+    for place, directories, files in os.walk(root):
+        directories[:] = sorted(name for name in directories if name != ".git")
+        yield place
+        yield from (os.path.join(place, name) for name in sorted(files))
 
 
 def find_plugin_directories(places: Places) -> tuple[tuple[str, Scope], ...]:
