@@ -258,7 +258,7 @@ async def test_the_command_shows_state_tools_and_cost_and_connects_anew(project:
         unknown = await say(session, "stab")
         off = await say(session, "disable stub")
         after = await say(session, "")
-    assert "stub (project): connected, 13 tools" in listed
+    assert "stub (project): connected, 14 tools" in listed
     assert "tokens" in listed
     assert "gone (project): failed" in listed
     assert "No such file" in listed
@@ -335,3 +335,21 @@ async def test_a_session_with_servers_replays_without_them(project: Path, tmp_pa
     (project / ".mcp.json").unlink()
     report = await replay_session(tmp_path / "store" / f"{id}.jsonl")
     assert report.divergence is None
+
+
+async def test_a_hook_may_be_a_tool_of_a_server(project: Path) -> None:
+    write_servers(project, stub=definition())
+    (project / "notes.txt").write_text("milk")
+    hook = {
+        "type": "mcp_tool",
+        "server": "stub",
+        "tool": "judge",
+        "input": {"text": "${tool_input.file_path}"},
+    }
+    settings = {"hooks": {"PreToolUse": [{"matcher": "Read", "hooks": [hook]}]}}
+    calls = [call("Read", file_path="notes.txt"), call("Read", file_path="secret.txt")]
+    async with opened(project, ScriptedProvider(calls, "Done."), settings=settings) as session:
+        heard, told = ends(session), notices(session)
+        await session.submit("Go.")
+    assert [each.outcome for each in heard] == ["success", "denied"], told
+    assert "too secret" in str(heard[1].error)

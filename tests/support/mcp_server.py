@@ -31,6 +31,7 @@ TOOLS = [
         },
         annotations={"readOnlyHint": True},
     ),
+    tool("judge", "Judges.", {"type": "object", "properties": {"text": {"type": "string"}}}),
     tool("echo", "Says it again.", {"type": "object", "properties": {"text": {"type": "string"}}}),
     *map(tool, ("die", "hang", "progress", "ask", "sample", "picture", "change", "environment", "refuse")),
     tool("big", "Says a lot.", {"type": "object", "properties": {"size": {"type": "integer"}}}),
@@ -168,6 +169,14 @@ class Server:
                 self.answer(id, text("changed"))
             case "environment":
                 self.answer(id, text(json.dumps(dict(os.environ))))
+            case "judge":
+                deny = {
+                    "hookEventName": "PreToolUse",
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": "too secret",
+                }
+                verdict = {"hookSpecificOutput": deny} if "secret" in given["text"] else {}
+                self.answer(id, text(json.dumps(verdict)))
             case "refuse":
                 self.answer(id, text("I would rather not.") | {"isError": True})
             case "big":

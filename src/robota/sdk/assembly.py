@@ -27,6 +27,7 @@ from robota.sdk.kept_sessions import require_session, restore_session
 from robota.sdk.kit import Kit
 from robota.sdk.live_project import LiveProject
 from robota.sdk.mcp.found import find_secrets
+from robota.sdk.mcp.hook import McpToolExecutor
 from robota.sdk.places import Places
 from robota.sdk.project import Project, ProjectOptions
 from robota.sdk.prompt_parts import add_section, find_parts, find_project_parts
@@ -270,7 +271,10 @@ class Assembly:
             hooks=HookOptions(
                 config=settings.hooks,
                 keep_variables=lambda: self.project.settings.keep_variables,
-                executors=model_executors(lambda: require_made(self._session)),
+                executors=(
+                    *model_executors(lambda: require_made(self._session)),
+                    McpToolExecutor(lambda: kit.servers),
+                ),
             ),
             limits=RunLimits(idle_timeout=IDLE_SECONDS),
             max_rounds=more.get("max_turns", 0),

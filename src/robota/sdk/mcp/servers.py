@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 OpenRelay: TypeAlias = Callable[[str], AbstractAsyncContextManager[Any]]
 """Reaches a server of that name inside the program around the session."""
 
+HOLD_SECONDS = 0.1
+"""A new session sends its first request before it starts servers: they would take the processor from it."""
 SEARCH_SECONDS = 10.0
 """How long a search waits for servers that are still connecting."""
 _SHOWN = 20
@@ -47,9 +49,7 @@ class McpServers:
         self._known: dict[str, frozenset[str]] = {}
         """The tools that each server had last."""
         self._session: Session | None = None
-        self._running = False
-        self._joined = False
-        """Whether the session was ever given a tool."""
+        self._running = self._has_dropped = False
         self._closing: set[asyncio.Task[None]] = set()
         self._search = ToolSearchTool(lambda: self.connections, self.find_tools)
 
@@ -58,7 +58,7 @@ class McpServers:
 
     async def __aenter__(self) -> McpServers:
         self._running = True
-        self._connect()
+        self._connect(HOLD_SECONDS)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -75,27 +75,28 @@ class McpServers:
             if self._running:
                 self._connect()
 
-    def _connect(self) -> None:
+    def _connect(self, after: float = 0.0) -> None:
         wanted = {name: each for name, each in self._definitions.items() if name not in self._off}
         for name, connection in [*self.connections.items()]:
             if wanted.get(name) != connection.definition:
                 self._drop(name)
         for name, definition in wanted.items():
             if name not in self.connections:
-                self._add(definition)
+                self._add(definition, after)
         self._offer()
 
-    def _add(self, definition: ServerDefinition) -> None:
+    def _add(self, definition: ServerDefinition, after: float) -> None:
         roots = () if self._session is None else (self._session.cwd,)
         connection = ServerConnection(
             definition, self._open_transport, sample=self._sample, roots=roots, on_change=self._hear
         )
         self.connections[definition.name] = connection
-        connection.start()
+        connection.start(after)
 
     def _drop(self, name: str) -> None:
         connection = self.connections.pop(name)
         self._known.pop(name, None)
+        self._has_dropped = True
         task = asyncio.create_task(connection.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -127,12 +128,12 @@ class McpServers:
 
     def prepare(self) -> None:
         """Before a prompt: tools of servers that are gone leave, what is not there yet can be searched."""
-        if self._session is None or not (self.connections or self._joined):
+        if self._session is None or not (self.connections or self._has_dropped):
             return  # most sessions have no servers, and every prompt comes by here
         agent = self._session.agent
-        gone = [name for name, tool in agent.toolset.tools.items() if self._is_of_gone(tool)]
-        if gone:
-            agent.tools = [tool for name, tool in agent.toolset.tools.items() if name not in gone]
+        if self._has_dropped:
+            self._has_dropped = False
+            agent.tools = [tool for tool in agent.toolset.tools.values() if not self._is_of_gone(tool)]
         if self.policy.mode != "never" and any(each.state == "pending" for each in self.connections.values()):
             self._join(agent, self._search)
 

@@ -80,9 +80,9 @@ class ServerConnection:
 
     # --- life -------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin to connect; returns at once."""
-        self._task = asyncio.create_task(self._own(), name=f"mcp server {self.definition.name}")
+    def start(self, after: float = 0.0) -> None:
+        """Begin to connect, now or after some seconds; returns at once."""
+        self._task = asyncio.create_task(self._own(after), name=f"mcp server {self.definition.name}")
 
     async def close(self) -> None:
         """Disconnect, within a few seconds."""
@@ -107,8 +107,11 @@ class ServerConnection:
             async with asyncio.timeout(self.definition.start_timeout):
                 await self._settled.wait()
 
-    async def _own(self) -> None:
+    async def _own(self, after: float) -> None:
         failures = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(after):
+                await self._stop.wait()
         while not self._stop.is_set():
             self._begin()
             began, hopeless = asyncio.get_running_loop().time(), False

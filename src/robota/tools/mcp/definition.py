@@ -9,8 +9,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from robota.core.jsontext import encode
-
 ServerKind: TypeAlias = Literal["stdio", "http", "sse", "client"]
 """A process, an address (Streamable HTTP or the older SSE), or a server inside the program around us."""
 ServerScope: TypeAlias = Literal["user", "project", "local", "plugin", "flag", "client"]
@@ -61,13 +59,6 @@ class ServerDefinition(Struct, frozen=True, kw_only=True):
     def prefix(self) -> str:
         """What the names of its tools and prompts begin with."""
         return f"mcp__{plain_name(self.name)}__"
-
-    @property
-    def digest(self) -> str:
-        """What a consent to this server is bound to: not its secrets, but everything that says what it is."""
-        is_what = [self.name, self.kind, self.command, self.args, sorted(self.env), self.cwd, self.url]
-        asks = [sorted(self.headers), self.headers_helper]
-        return hashlib.sha256(encode([*is_what, *asks])).hexdigest()[:32]
 
     @property
     def address(self) -> str:
