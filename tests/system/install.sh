@@ -7,6 +7,12 @@ set -eu
 # What drives a browser, and what judges whether a page can be used by everybody.
 [ -d .venv/page/playwright ] || .venv/bin/python -m pip --disable-pip-version-check -q install \
   --target .venv/page playwright==1.65.2
+# The reference servers of the Model Context Protocol; npm itself may come with the packages below.
+install_servers() {
+  [ -d .venv/mcp-servers/node_modules/@modelcontextprotocol/server-memory ] || npm install --silent --no-audit --no-fund \
+    --prefix .venv/mcp-servers @modelcontextprotocol/server-everything @modelcontextprotocol/server-filesystem \
+    @modelcontextprotocol/server-memory > /dev/null
+}
 missing=""
 for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils ed:ed ex:vim-tiny patch:patch \
   openssl:openssl sqlite3:sqlite3 unzip:unzip zip:zip make:make strace:strace zsh:zsh fish:fish npm:npm chromium:chromium; do
@@ -20,3 +26,4 @@ if [ -n "$missing" ]; then
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing > /dev/null
 fi
 [ -d .venv/axe/node_modules/axe-core ] || npm install --silent --prefix .venv/axe axe-core@4.14.0 > /dev/null
+install_servers
