@@ -91,10 +91,6 @@ class HookDefinition(Struct, frozen=True, kw_only=True, rename="camel"):
     agent: str = ""
     max_turns: int | None = None
 
-    server: str = ""
-    tool: str = ""
-    """Of an MCP server."""
-
     extra: Mapping[str, Json] = field(default_factory=dict)
     """Every other field, as configured: for handler types added from outside."""
     source: str = ""
@@ -103,7 +99,7 @@ class HookDefinition(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def label(self) -> str:
         """A short name for messages."""
-        text = " ".join((self.command or self.url or self.agent or self.tool or self.type).split())
+        text = " ".join((self.command or self.url or self.agent or self.type).split())
         return text if len(text) <= 80 else f"{text[:77]}..."
 
 

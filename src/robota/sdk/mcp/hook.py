@@ -24,7 +24,7 @@ class McpToolExecutor:
         self._servers = servers
 
     async def execute(self, hook: HookDefinition, hook_input: Mapping[str, Json]) -> HookResult:
-        server, tool = hook.server, hook.tool
+        server, tool = (str(hook.extra.get(key) or "") for key in ("server", "tool"))
         connection = self._servers().connections.get(server)
         if connection is None:
             return HookResult(exit_code=1, failure=f"needs the MCP server {server!r}, which is not here")

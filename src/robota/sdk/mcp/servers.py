@@ -169,7 +169,6 @@ class McpServers:
         self._join(agent, *new, *([self._search] if deferred else []))
 
     def _join(self, agent: Robota, *tools: Tool) -> None:
-        self._joined = self._joined or bool(tools)
         agent.toolset = agent.toolset.plus(*tools)
 
     def _list_tools(self) -> Iterator[McpTool]:
