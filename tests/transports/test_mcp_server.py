@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters, types
-from tests.support.command import environment, place
+from mcp.client.streamable_http import streamable_http_client
+from tests.support.command import environment, place, robota
 
 from robota import InteractiveSession, create_project_session_store
 from robota.testing import ScriptedProvider, Stall, call
@@ -187,3 +190,86 @@ async def test_a_command_line_of_the_protocol_survives_nonsense(project: Path) -
     assert process.returncode == 0
     assert b"Traceback" not in err
     assert all(line.startswith(b"{") for line in out.splitlines())
+
+
+@asynccontextmanager
+async def served_over_http(model: ModelServer, cwd: Path, *options: str) -> AsyncIterator[tuple[str, str]]:
+    """The address and the token of a real server."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "robota", "mcp", "serve", "--http", "--port", "0", "--json", *options),
+        cwd=cwd,
+        env=environment(**place(model)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    where = json.loads(await process.stdout.readline())
+    try:
+        yield where["url"], where["token"]
+    finally:
+        process.terminate()
+        assert await process.wait() == 143
+
+
+@asynccontextmanager
+async def client_at(url: str, token: str, **more: Any) -> AsyncIterator[Client]:
+    headers = {"authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(url, http_client=http), **more) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_prompt_over_http_asks_tells_its_progress_and_is_answered(project: Path, mode: Any) -> None:
+    told: list[str] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append(message or "")
+
+    async def elicit(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"decision": "allow"})
+
+    async with (
+        ModelServer([WRITE], "Written.") as model,
+        served_over_http(model, project) as (url, token),
+        client_at(url, token, mode=mode, elicitation_callback=elicit) as client,
+    ):
+        result = await client.call_tool("submit", {"prompt": "write"}, progress_callback=progress)
+
+    assert text(result) == "Written."
+    assert (project / "a.txt").read_text() == "hello\n"
+    assert "Write a.txt" in told
+
+
+async def test_strangers_are_turned_away(project: Path) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    async with (
+        ModelServer("Hi.") as model,
+        served_over_http(model, project) as (url, token),
+        httpx2.AsyncClient() as http,
+    ):
+        good = {"authorization": f"Bearer {token}"}
+        statuses = [
+            (await http.post(where, json=body, headers=headers)).status_code
+            for where, headers in (
+                (url, {}),
+                (url, {"authorization": "Bearer wrong"}),
+                (url, {**good, "origin": "https://evil.example"}),
+                (url, {**good, "host": "evil.example"}),
+                (url.replace("/mcp", "/other"), good),
+            )
+        ]
+
+    assert statuses == [401, 401, 403, 403, 404]
+
+
+async def test_a_server_that_others_can_reach_needs_a_token_of_its_users_choice(project: Path) -> None:
+    async with ModelServer("Hi.") as model:
+        refused = await asyncio.to_thread(
+            robota, "mcp", "serve", "--http", "--host", "0.0.0.0", "--port", "0", cwd=project, server=model
+        )
+
+    assert refused.returncode == 1
+    assert "choose a token" in refused.stderr
