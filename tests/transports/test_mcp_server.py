@@ -19,7 +19,7 @@ from tests.support.command import environment, place, robota
 from robota import InteractiveSession, create_project_session_store
 from robota.testing import ScriptedProvider, Stall, call
 from robota.testing.model_server import ModelServer
-from robota.transports.mcp_server import create_agent_mcp_server
+from robota.transports import create_agent_mcp_server
 
 pytestmark = pytest.mark.anyio
 WRITE = call("Write", file_path="a.txt", content="hello\n")

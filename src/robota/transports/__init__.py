@@ -9,6 +9,8 @@ _MODULES = {
     "create_headless_transport run_print",
     "robota.transports.host": "SessionHost SessionWish",
     "robota.transports.http.transport": "HttpTransport create_agent_routes create_http_transport",
+    "robota.transports.mcp_server.server": "create_agent_mcp_server",
+    "robota.transports.programmatic": "ProgrammaticAgent create_programmatic_agent",
     "robota.transports.ws": "WsHandler create_ws_handler",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

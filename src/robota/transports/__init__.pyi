@@ -11,5 +11,8 @@ from robota.transports.host import SessionWish as SessionWish
 from robota.transports.http.transport import HttpTransport as HttpTransport
 from robota.transports.http.transport import create_agent_routes as create_agent_routes
 from robota.transports.http.transport import create_http_transport as create_http_transport
+from robota.transports.mcp_server.server import create_agent_mcp_server as create_agent_mcp_server
+from robota.transports.programmatic import ProgrammaticAgent as ProgrammaticAgent
+from robota.transports.programmatic import create_programmatic_agent as create_programmatic_agent
 from robota.transports.ws import WsHandler as WsHandler
 from robota.transports.ws import create_ws_handler as create_ws_handler
