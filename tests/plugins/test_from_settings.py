@@ -78,6 +78,7 @@ async def test_one_that_a_program_gives_takes_the_place_of_settings(tmp_path: Pa
         ("usage", {"strategy": "disk"}, "has no strategy 'disk'"),
         ("error-handling", {"maxRetry": 1}, "has no option 'max_retry'; did you mean 'max_retries'?"),
         ("webhook", {}, "needs the option url"),
+        ("usage", ["strategy"], "`options` an object"),
     ],
 )
 async def test_what_cannot_be_used_is_a_problem_and_the_session_goes_on(

@@ -96,6 +96,16 @@ async def test_each_key_has_limits_of_its_own() -> None:
         assert (await agent.run("go")).success
 
 
+async def test_a_key_that_cannot_be_found_lets_nothing_pass() -> None:
+    def find(context: PluginContext) -> str:
+        raise LookupError("who is this?")
+
+    provider = ScriptedProvider("Never said.")
+    async with Robota(provider, plugins=[LimitsPlugin(key=find)]) as agent:
+        assert "who is this?" in str((await agent.run("go")).error)
+    assert provider.requests == []
+
+
 def test_the_key_is_the_session_then_the_conversation_then_a_common_one() -> None:
     limits = LimitsPlugin()
     assert limits.find_key() == "default"

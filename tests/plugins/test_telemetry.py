@@ -211,7 +211,8 @@ async def test_content_is_captured_only_when_it_is_asked_for_and_without_secrets
 async def test_settings_or_a_variable_switch_it_on_and_a_missing_sdk_is_told_once(tmp_path: Path) -> None:
     for options in ({"settings": {"plugins": {"telemetry": {}}}}, {"variables": {"ROBOTA_TELEMETRY": "on"}}):
         notices: list[str] = []
-        async with open_session(tmp_path, "One.", "Two.", **options) as session:  # type: ignore[arg-type]
+        replies = [[call("Agent", prompt="look", description="look")], "I saw it.", "One.", "Two."]
+        async with open_session(tmp_path, *replies, **options) as session:  # type: ignore[arg-type]
             session.on("notice", lambda text, kept=notices: kept.append(str(text)))
             await session.submit("a")
             await session.submit("b")

@@ -128,6 +128,31 @@ async def test_a_storage_that_fails_is_told_once_and_stands_in_no_runs_way(tmp_p
     assert usage.get_stats()["trouble"] == ""
 
 
+class Stuck(Moody):
+    """A storage that takes its time."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.free = asyncio.Event()
+
+    async def write(self, entries: Any) -> None:
+        self.asked.set()
+        await self.free.wait()
+        await super().write(entries)
+
+
+async def test_nobody_who_waits_for_a_subagent_waits_for_a_storage(tmp_path: Path) -> None:
+    storage = Stuck()
+    usage = UsagePlugin(strategy="database", storage=storage)
+    replies = [[call("Agent", prompt="look", description="look")], "I saw it.", "Done."]
+    async with open_session(tmp_path, *replies, plugins=[usage]) as session:
+        assert (await session.submit("go")).text == "Done."
+        await storage.asked.wait()
+        assert storage.entries == []
+        storage.free.set()
+    assert len(storage.entries) == 3
+
+
 async def test_what_waits_for_a_dead_storage_is_bounded() -> None:
     usage = UsagePlugin(strategy="database", storage=Moody(10**9), batch_size=1, max_entries=3)
     async with Robota(ScriptedProvider(*["Hi."] * 8), plugins=[usage]) as agent:

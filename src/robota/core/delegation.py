@@ -23,7 +23,11 @@ async def run_worker(agent: Robota, worker: Robota, agent_id: str, task: str) ->
         inner: object = event
         events.emit(SubagentEvent(agent_id=agent_id, inner=inner, execution_id=execution, seq=seq))  # type: ignore[arg-type]
 
-    worker.plugins = (*worker.plugins, *plugins_for_child(agent.plugins, agent_id))
-    worker.events.on(TurnEvent, pass_on)
-    async with worker:
-        return await worker.run(task)
+    own, stop = worker.plugins, worker.events.on(TurnEvent, pass_on)
+    worker.plugins = (*own, *plugins_for_child(agent.plugins, agent_id))
+    try:
+        async with worker:
+            return await worker.run(task)
+    finally:
+        stop()
+        worker.plugins = own

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Self
 
 from robota.core.context import read_token_usage
-from robota.core.errors import ConfigurationError
+from robota.core.errors import ConfigurationError, describe_exception
 from robota.core.messages import AssistantMessage, Json, Message, Prompt, TokenUsage
 from robota.core.plugin import Plugin, PluginCategory, PluginContext, PluginPriority, Refusal
 from robota.core.provider import ChatRequest
@@ -102,7 +102,10 @@ class LimitsPlugin(Plugin):
             return self._refuse(
                 f"this run may cost ${self._max_run_cost:g}, and ${self._run_cost[0]:.4f} are spent."
             )
-        allowance = self._account()
+        try:
+            allowance = self._account()
+        except Exception as error:  # noqa: BLE001 - whose limit it is nobody knows: it may be used up
+            return self._refuse(f"the key of the limit cannot be found: {describe_exception(error)}.")
         ticket = allowance.take(self.context.ports.monotonic(), tokens, cost)
         if isinstance(ticket, str):
             return self._refuse(ticket)

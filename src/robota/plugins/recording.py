@@ -14,6 +14,7 @@ class RecordingPlugin(Plugin):
     """Keeps records. Subagents are watched by copies that keep theirs in the same place."""
 
     records: Records
+    _is_copy = False
 
     @property
     def enabled(self) -> bool:
@@ -27,10 +28,14 @@ class RecordingPlugin(Plugin):
         self.records.bind(self.context)
 
     async def dispose(self) -> None:
-        await self.records.aclose()
+        if self._is_copy:
+            self.records.hurry()  # a subagent has ended, and whoever waits for it must not wait for a disk
+        else:
+            await self.records.aclose()
 
     def for_child(self, agent_id: str) -> Self:
         child = copy(self)
+        child._is_copy = True
         child.begin()
         return child
 

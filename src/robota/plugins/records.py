@@ -93,6 +93,11 @@ class Records:
             self._task = asyncio.create_task(self._drain(), name=f"{self.owner} plugin writes")
         return self._task
 
+    def hurry(self) -> None:
+        """Begin to write what waits, without waiting for it."""
+        if self._pending and not self.trouble:
+            self._start()
+
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()

@@ -62,10 +62,13 @@ def make_plugins(
     found: list[Plugin] = []
     problems: list[Problem] = []
     for name, entry in wanted.items():
-        if name in taken or not entry.get("enabled", True):
+        enabled, options = entry.get("enabled", True), entry.get("options") or {}
+        if name in taken or enabled is False:
             continue
         try:
-            found.append(_make(name, entry.get("options") or {}, places))
+            if enabled is not True or not isinstance(options, dict):
+                raise ConfigurationError("`enabled` is true or false, and `options` an object")
+            found.append(_make(name, options, places))
         except ConfigurationError as error:
             if name in _GUARDS:
                 raise

@@ -108,11 +108,15 @@ class FileStorage:
         return list(kept.values())[-self._limit :]
 
     def _replace(self, entries: Sequence[Entry]) -> None:
-        temporary = f"{self.path}.{os.getpid()}.new"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "wb") as file:
-            file.write(b"".join(encode(entry) + b"\n" for entry in entries))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.path)
+        temporary = f"{self.path}.{os.urandom(6).hex()}.new"
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with open(fd, "wb") as file:
+                file.write(b"".join(encode(entry) + b"\n" for entry in entries))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self.path)
+        except OSError:
+            os.unlink(temporary)
+            raise
         self._lines = len(entries)

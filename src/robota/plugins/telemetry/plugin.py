@@ -84,6 +84,7 @@ class TelemetryPlugin(Plugin):
     def for_child(self, agent_id: str) -> Self:
         child = copy(self)
         child._reset()
+        child._given = True  # what there is to tell was told
         return child
 
     async def initialize(self, agent_name: str) -> None:
