@@ -46,13 +46,6 @@ class Scope(Struct, frozen=True):
         return Scope(_outermost((*self.trees, *other.trees)), (*self.paths, *other.paths))
 
 
-def with_linked(scope: Scope, before: Manifest) -> Scope:
-    """The scope, and what was found besides it because it is the same file."""
-    return scope.join(
-        Scope(paths=tuple(os.fsdecode(path) for path, each in before.states.items() if each.inode))
-    )
-
-
 def cover(paths: Iterable[str], *, shallow: Iterable[str] = ()) -> Scope:
     """The scope of these paths and of the directories they are in; `shallow` directories are not entered."""
     trees: list[str] = []
