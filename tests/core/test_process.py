@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 import os
+import random
 import resource
 import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 from tests.support.cancel import AwaitCounter
-from tests.support.processes import mark, read_fifo, running_with
+from tests.support.processes import mark, read_fifo, running_with, sleeping
 
 from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.process import OUTPUT_LIMIT, ProcessResult, run_process
@@ -27,6 +27,11 @@ def fifo(tmp_path: Path) -> Path:
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return path
+
+
+def some_time() -> str:
+    """Seconds for which nobody else sleeps."""
+    return str(random.randrange(10_000, 10_000_000))
 
 
 def python(code: str) -> list[str]:
@@ -226,22 +231,24 @@ async def test_cancelling_leaves_no_process(fifo: Path, mark: str) -> None:
 @pytest.mark.parametrize(
     "daemon",
     [
-        "env -i setsid sleep 1003 & echo ready > {fifo}; wait",
-        "(env -i setsid sleep 1003 &); echo ready > {fifo}; sleep 1003",
-        "env -i setsid sh -c 'sleep 1003; true' > /dev/null 2>&1 & echo ready > {fifo}; wait",
+        "env -i setsid sleep {time} & echo ready > {fifo}; wait",
+        "(env -i setsid sleep {time} &); echo ready > {fifo}; sleep {time}",
+        "env -i setsid sh -c 'sleep {time}; true' > /dev/null 2>&1 & echo ready > {fifo}; wait",
     ],
 )
 async def test_cancelling_ends_a_daemon_without_its_environment(fifo: Path, daemon: str) -> None:
     result: list[ProcessResult] = []
+    time = some_time()
+    command = daemon.format(fifo=fifo, time=time)
 
     async def run() -> None:
-        result.append(await run_process(["bash", "-c", daemon.format(fifo=fifo)], timeout=1.5))
+        result.append(await run_process(["bash", "-c", command], timeout=1.5))
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)
         assert await read_fifo(fifo) == "ready\n"
-    assert any("sleep 1003" in entry for entry in result[0].ended)
-    assert not sleeping("1003")
+    assert any(f"sleep {time}" in entry for entry in result[0].ended)
+    assert not sleeping(time)
 
 
 async def test_a_daemon_without_its_environment_is_reported_while_it_holds_the_pipe() -> None:
@@ -252,32 +259,21 @@ async def test_a_daemon_without_its_environment_is_reported_while_it_holds_the_p
     os.kill(int(survivor.partition(" ")[0]), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("command", ["sleep 1005", "(setsid sleep 1005 > /dev/null 2>&1 &); sleep 1005"])
+@pytest.mark.parametrize("command", ["sleep {0}", "(setsid sleep {0} > /dev/null 2>&1 &); sleep {0}"])
 async def test_killing_us_ends_the_command_too(tmp_path: Path, command: str) -> None:
-    ready = tmp_path / "ready"
+    ready, time = tmp_path / "ready", some_time()
     os.mkfifo(ready)
     code = (
         "import anyio, sys; from robota.core.process import run_process; "
         "anyio.run(run_process, ['bash', '-c', sys.argv[1]])"
     )
-    argv = [*python(code), f"{command} & echo ready > {ready}; wait"]
+    argv = [*python(code), f"{command.format(time)} & echo ready > {ready}; wait"]
     async with await anyio.open_process(argv, stdout=None, stderr=None) as process:
         assert await read_fifo(ready) == "ready\n"
         process.send_signal(signal.SIGKILL)
     with anyio.fail_after(20):
-        while sleeping("1005"):  # noqa: ASYNC110 - nothing tells of the end of somebody else's process
+        while sleeping(time):  # noqa: ASYNC110 - nothing tells of the end of somebody else's process
             await anyio.sleep(0.02)
-
-
-def sleeping(seconds: str) -> list[str]:
-    """Processes that run `sleep` for so long."""
-    entries = (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    found = []
-    for entry in entries:
-        with suppress(OSError):
-            if (entry / "cmdline").read_bytes().startswith(b"sleep\0" + seconds.encode()):
-                found.append(entry.name)
-    return found
 
 
 async def test_cancelling_before_the_child_runs_leaves_no_process() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,6 +20,17 @@ def running_with(mark: str) -> list[str]:
                 found.append((directory / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
+    return found
+
+
+def sleeping(seconds: str) -> list[str]:
+    """Processes that run `sleep` for so long."""
+    entries = (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    found = []
+    for entry in entries:
+        with suppress(OSError):
+            if (entry / "cmdline").read_bytes().startswith(b"sleep\0" + seconds.encode()):
+                found.append(entry.name)
     return found
 
 

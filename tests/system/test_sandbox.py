@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
-from tests.support.processes import mark, read_fifo, running_with
+from tests.support.processes import mark, read_fifo, running_with, sleeping
 
 from robota.core.messages import ToolMessage
 from robota.core.questions import PermissionQuestion
@@ -698,3 +699,22 @@ def test_landlock_needs_no_root(workspace: Path, place: Path) -> None:
     assert (workspace / "src" / "f").read_text() == "x\n"
     assert (place / "outside").read_text() == "old\n"
     assert sorted(os.listdir(workspace)) == LISTED
+
+
+async def test_killing_us_ends_what_runs_in_the_sandbox(workspace: Path) -> None:
+    """Also a daemon without our mark: it goes with the first process of its namespace."""
+    ready = workspace / "ready"
+    os.mkfifo(ready)
+    command = f"(env -i setsid sleep 1009 > /dev/null 2>&1 &); echo ready > {ready}; sleep 1009"
+    code = (
+        "import anyio, sys; from robota.core.tool import ToolContext; "
+        "from robota.tools.builtins.bash import bash_tool; "
+        "tool = bash_tool(sandbox='required'); "
+        "anyio.run(tool.run, {'command': sys.argv[1]}, ToolContext(cwd=sys.argv[2]))"
+    )
+    async with await anyio.open_process([sys.executable, "-c", code, command, str(workspace)]) as process:
+        assert await read_fifo(ready) == "ready\n"
+        process.kill()
+    with anyio.fail_after(20):
+        while sleeping("1009"):  # noqa: ASYNC110 - nothing tells of the end of somebody else's process
+            await anyio.sleep(0.02)

@@ -150,8 +150,12 @@ class Sandbox:
             placeholders = undo.enter_context(Placeholders(self._lasting))
             try:
                 protection = self._protection(backend, lasting=lasting)
-                policy = await to_thread.run_sync(self._policy, workspace or cwd, protection)
-                wrapped = await to_thread.run_sync(_wrap, backend, argv, cwd, policy, placeholders)
+
+                def prepare() -> tuple[SandboxPolicy, list[str]]:
+                    policy = self._policy(workspace or cwd, protection)
+                    return policy, _wrap(backend, argv, cwd, policy, placeholders)
+
+                policy, wrapped = await to_thread.run_sync(prepare)
             except (OSError, ValueError) as error:
                 raise ToolExecutionError(f"The command was not run: no sandbox for it, {error}.") from error
             undo.pop_all()
