@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -23,17 +24,29 @@ EXTRAS = sorted(PROJECT["optional-dependencies"].keys() - {"all", "dev"})
 
 
 def test_the_source_archive_has_what_a_distributor_needs(tmp_path: Path) -> None:
-    build = f"import uv_build; uv_build.build_sdist({str(tmp_path)!r})"
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run([sys.executable, "-c", build], cwd=ROOT, env={**os.environ, "PATH": path}, check=True)
-
-    [archive] = tmp_path.iterdir()
+    archive = build("sdist", tmp_path)
     with tarfile.open(archive) as files:
         names = {name.partition("/")[2] for name in files.getnames()}
     expected = {"CHANGELOG.md", "LICENSE", "README.md", "Makefile", "docs/permissions.md", "fuzz/kills.py"}
     expected |= {"tests/conftest.py", "src/robota/py.typed", "src/robota/core/data/models.json"}
     assert expected - names == set()
     assert [name for name in names if "__pycache__" in name or ".venv" in name] == []
+
+
+def test_the_wheel_has_every_file_of_the_web_page(tmp_path: Path) -> None:
+    with zipfile.ZipFile(build("wheel", tmp_path)) as files:
+        names = set(files.namelist())
+    page = {path.name for path in (ROOT / "src/robota/transports/web").iterdir()}
+    assert {f"robota/transports/web/{name}" for name in page} - names == set()
+    assert "index.html" in page
+
+
+def build(what: str, directory: Path) -> Path:
+    code = f"import uv_build; uv_build.build_{what}({str(directory)!r})"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "PATH": path}, check=True)
+    [made] = directory.iterdir()
+    return made
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -360,3 +362,13 @@ def long_tasks(trace: bytes) -> list[str]:
     ]  # fmt: skip
     assert len(tasks) > 100
     return [f"{each['tdur'] / 1000:.0f} ms" for each in tasks if each["tdur"] > 50_000]
+
+
+def test_the_parts_that_need_no_browser() -> None:
+    tests = ROOT / "tests" / "system" / "page" / "modules.test.mjs"
+    web = ROOT / "src" / "robota" / "transports" / "web"
+    done = subprocess.run(
+        ["node", "--test", str(tests)],
+        env={**os.environ, "WEB": str(web)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout

@@ -262,7 +262,7 @@ class App {
 		this.drawHead(state, !past)
 		this.replay.show()
 		if (!more && !this.caughtUp && state.seq >= (this.info.lastEvent || 0)) this.arrive()
-		if (past || !state.running || performance.now() - (this.drawn || 0) > PANEL_EVERY) this.drawPanel(state)
+		this.later ??= setTimeout(() => ((this.later = null), this.drawPanel(this.store.shown)), past || !state.running ? 0 : PANEL_EVERY)
 		return more
 	}
 
@@ -305,7 +305,6 @@ class App {
 		const key = `${this.panel.tab} ${state.seq} ${this.generation} ${extra.news}`
 		if (key === this.panel.key) return
 		this.panel.key = key
-		this.drawn = performance.now()
 		this.panel.draw(state, {...extra, cwd: this.info.cwd})
 		const asked = `${state.runs.length} ${state.fills.length}`
 		if (!this.id || this.store.past || this.info.state === "stored" || asked === extra.asked) return

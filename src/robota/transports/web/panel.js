@@ -22,9 +22,7 @@ function contextTab({context, fills}, extra) {
 	const {used, max} = context
 	const share = (used / max) * 100
 	const told = extra.context?.parts?.filter(part => part.tokens > 0) || []
-	const sum = told.reduce((all, part) => all + part.tokens, 0)
-	// Parts are estimates; together they are as long as what is used.
-	const parts = sum ? told.map(({name, tokens}) => ({name: oneLine(name, 60), size: (tokens / sum) * used})) : [{name: "Used", size: used}]
+	const parts = told.length ? told.map(({name, tokens}) => ({name: oneLine(name, 60), size: tokens})) : [{name: "Used", size: used}]
 	let x = 0
 	const bars = parts.map(({name, size}, at) => {
 		const width = (size / max) * 100
@@ -34,7 +32,7 @@ function contextTab({context, fills}, extra) {
 	return [
 		figures(figure(`${share.toFixed(share < 10 ? 1 : 0)} %`, "of the window"), figure(count(used), `of ${count(max)} tokens`)),
 		drawn("stack", 10, `${share.toFixed(0)} percent of the window is used`, svg("rect.track", {width: 100, height: 10}), bars),
-		legend([...parts.map(({name, size}, at) => [`p${at % 6}`, name, Math.round(size)]), ["free", "Free", max - used]]),
+		legend([...parts.map(({name, size}, at) => [`p${at % 6}`, name, size]), ["free", "Free", max - used]]),
 		fills.length > 2 && line("Over time", fills)
 	]
 }
