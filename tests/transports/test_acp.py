@@ -15,11 +15,13 @@ from acp.schema import (
     EmbeddedResourceContentBlock,
     FileSystemCapabilities,
     ImageContentBlock,
+    McpServerStdio,
     ResourceContentBlock,
     TextResourceContents,
 )
 from tests.support.acp_client import Editor, FullEditor, connected, words
 from tests.support.command import environment, model_requests, place
+from tests.support.mcp_server import definition
 
 from robota.core.provider import ReasoningChunk
 from robota.testing import Stall, call
@@ -377,6 +379,20 @@ async def test_commands_run_in_the_terminal_of_the_editor(
     shown = [each.content[0].terminal_id for each in editor.shown("tool_call_update") if each.content]
     assert set(shown) == {"term-0", "term-1"}
     assert editor.released == ["term-0", "term-1"]
+
+
+async def test_mcp_servers_of_the_editor_are_connected(project: Path) -> None:
+    editor = Editor()
+    known = definition()
+    server_of_editor = McpServerStdio(name="stub", command=known["command"], args=known["args"], env=[])
+    replies = ([call("ToolSearch", query="add numbers")], [call("mcp__stub__add", a=2, b=3)], "Five.")
+    async with ModelServer(*replies) as server, connected(editor, server, project) as agent:
+        session = await agent.new_session(str(project), mcp_servers=[server_of_editor])
+        await agent.prompt(session.session_id, words("add"))
+        last = results(server)[-1]
+
+    assert last == "5"
+    assert editor.text() == "Five."
 
 
 # --- bad input --------------------------------------------------------------------------------------------
