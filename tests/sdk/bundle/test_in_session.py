@@ -221,3 +221,14 @@ async def test_a_short_name_that_two_plugins_have_is_named_and_whole_names_work(
         assert "/first:audit" in result.text
         await session.submit("/second:audit")
         assert "Audit of second." in str(session.session.messages[-2].content)
+
+
+async def test_a_plugin_that_needs_another_says_so(places: Places) -> None:
+    needs = ["second", {"name": "third@market"}]
+    approve(places, "first", whole_plugin("first", dependencies=needs))
+    approve(places, "second", whole_plugin("second"))
+    async with open_session(places) as session:
+        await session.ready()
+
+        assert [str(each) for each in session.problems if "depends on the plugin 'third'" in str(each)]
+        assert not [str(each) for each in session.problems if "'second'" in str(each)]

@@ -248,6 +248,26 @@ def test_a_marketplace_cannot_send_anybody_to_addresses_that_are_not_public(tmp_
         BundlePluginInstaller(tmp_path / "plugins", marketplaces=client).install("helper", "m")
 
 
+def test_a_marketplace_from_elsewhere_cannot_name_what_is_on_this_machine(
+    tmp_path: Path, market: Path, server: str
+) -> None:
+    for source in (
+        {"source": "directory", "path": str(tmp_path)},
+        {"source": "url", "url": f"file://{market}"},
+    ):
+        entry = {"name": "inside", "source": source}
+        manifest = {"name": "market", "owner": {"name": "x"}, "plugins": [entry]}
+        (market / ".claude-plugin" / "marketplace.json").write_text(json.dumps(manifest))
+        git(market, "commit", "--quiet", "-am", "inside")
+        client = MarketplaceClient(tmp_path / source["source"])
+        client.add(f"{server}/market")
+
+        with pytest.raises(BundleError, match="a directory of this machine"):
+            BundlePluginInstaller(tmp_path / source["source"], marketplaces=client).install(
+                "inside", "market"
+            )
+
+
 def test_a_marketplace_that_vanished_is_named_and_the_others_are_searched(
     tmp_path: Path, market: Path
 ) -> None:

@@ -189,7 +189,7 @@ class BundlePluginInstaller:
         source = offer.read_source()
         market = self.marketplaces.source(offer.marketplace)
         near = market.host if market is not None and market.host == source.host else ""
-        if source.kind == "directory" and (market is None or market.kind != "directory"):
+        if source.is_local and not (market is not None and market.is_local):
             raise BundleError(
                 f"{offer.id} is to come from a directory of this machine, which its marketplace cannot know: "
                 "refused."

@@ -11,7 +11,7 @@ from robota.sdk.bundle.bundle import BundlePlugin, BundleSite
 from robota.sdk.bundle.bundles import Bundles, find_plugin_directories
 from robota.sdk.bundle.loader import BundlePluginLoader, is_bundle
 from robota.sdk.bundle.lock import Approval, BundleLock, hash_bundle
-from robota.sdk.bundle.names import BundleError
+from robota.sdk.bundle.names import BundleError, split_id
 from robota.sdk.bundle.reading import read_bundle
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
@@ -63,6 +63,7 @@ def load_bundles(
     used = tuple(_each_once(found, problems))
     for plugin in used:
         _make_data_directory(plugin, problems)
+        _check_dependencies(plugin, {each.name for each in used}, problems)
     return Bundles(plugins=used, problems=tuple(problems))
 
 
@@ -81,6 +82,16 @@ def _load_given(
         plugin = read_bundle(site, problems)
         if plugin is not None:
             yield plugin
+
+
+def _check_dependencies(plugin: BundlePlugin, names: Collection[str], problems: list[Problem]) -> None:
+    """Name the plugins that it needs and that are not used: nobody agreed to them by installing this one."""
+    wanted = plugin.manifest.fields.get("dependencies")
+    for each in wanted if isinstance(wanted, list) else ():
+        name = split_id(str(each.get("name") if isinstance(each, dict) else each))[0]
+        if name not in names:
+            what = f"It depends on the plugin {name!r}, which is not used here: install or enable it."
+            problems.append(Problem(plugin.manifest.source, what, subject=plugin.id))
 
 
 def _make_data_directory(plugin: BundlePlugin, problems: list[Problem]) -> None:

@@ -51,6 +51,11 @@ class Source(Struct, frozen=True, kw_only=True):
         return f"https://github.com/{self.location}.git" if self.kind == "github" else self.location
 
     @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine, of which a stranger's marketplace knows nothing."""
+        return self.kind == "directory" or self.address.startswith("file:")
+
+    @property
     def host(self) -> str:
         found = re.match(r"https?://(?:[^/@]*@)?(\[[^\]]+\]|[^/:?#]+)", self.address)
         return found[1].strip("[]") if found else ""
