@@ -141,15 +141,8 @@ class BundleDesk:
         installer = self.installer(scope)
         staged = installer.stage(offer.name, offer.marketplace)
         where = "this project" if scope == "project" else "you"
-
-        def agree() -> list[str]:
-            self._follow(scope, partial(installer.commit, staged))
-            staged.discard()
-            return [f"{offer.id} {staged.record.version} is installed for {where}."]
-
-        return Pending(
-            lines=_describe_staged(staged), question=f"Install {offer.id}?", agree=agree, drop=staged.discard
-        )
+        done = f"{offer.id} {staged.record.version} is installed for {where}."
+        return self._ask(scope, staged, f"Install {offer.id}?", done)
 
     def prepare_update(self, text: str) -> Pending:
         """Fetch a newer version of an installed plugin and show what it runs."""
@@ -165,14 +158,18 @@ class BundleDesk:
             staged.discard()
             return Pending(lines=[f"{id} {before.version} is up to date."])
 
-        def agree() -> list[str]:
-            self._follow(scope, partial(installer.commit, staged))
-            staged.discard()
-            return [f"{id} is updated from {before.version} to {staged.record.version}."]
+        done = f"{id} is updated from {before.version} to {staged.record.version}."
+        return self._ask(scope, staged, f"Update {id}?", done)
 
-        return Pending(
-            lines=_describe_staged(staged), question=f"Update {id}?", agree=agree, drop=staged.discard
-        )
+    def _ask(self, scope: Scope, staged: StagedPlugin, question: str, done: str) -> Pending:
+        """What was fetched is installed on a yes, and removed on a no."""
+
+        def agree() -> list[str]:
+            self._follow(scope, partial(self.installer(scope).commit, staged))
+            staged.discard()
+            return [done]
+
+        return Pending(lines=_describe_staged(staged), question=question, agree=agree, drop=staged.discard)
 
     def prepare_enable(self, text: str) -> Pending:
         """Show what a plugin runs before it is used."""
