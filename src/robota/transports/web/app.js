@@ -100,7 +100,7 @@ class App {
 	show(id, info = {}, event = 0) {
 		this.following?.leave()
 		if (this.replay.open) this.replay.toggle(false)
-		Object.assign(this, {id, info, following: null, commands: null, caughtUp: false, wanted: event, extra: {opened: new Set()}})
+		Object.assign(this, {id, info, following: null, commands: null, caughtUp: false, told: "", wanted: event, extra: {opened: new Set()}})
 		body.classList.remove("arrived")
 		this.store.reset()
 		$("notes").replaceChildren()
