@@ -167,3 +167,21 @@ def test_an_installed_package_offers_plugins_and_only_those_that_are_named_are_l
     assert "'shaky' cannot be made: RuntimeError: out of order. It is left out." in shaky
     assert "'empty' of the package friendly cannot be loaded" in empty
     assert unwanted == "False"
+
+
+def test_the_command_has_the_plugins_of_its_users_settings(tmp_path: Path) -> None:
+    home = tmp_path / ".robota"
+    home.mkdir()
+    wanted = plugins(usage={"options": {"strategy": "sqlite"}}, logging={"options": {"includeContent": True}})
+    home.joinpath("settings.json").write_text(json.dumps(wanted))
+    done = subprocess.run(
+        [sys.executable, "-m", "robota", "-p", "Say hello."],
+        env={"HOME": str(tmp_path), "PATH": ""}, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [
+        json.loads(line)["value"] for line in (home / "plugins" / "logging.jsonl").read_text().splitlines()
+    ]
+    assert [line["message"] for line in lines] == ["run started", "run completed"]
+    assert lines[0]["prompt"] == "Say hello."
+    assert (home / "plugins" / "usage.db").exists()
