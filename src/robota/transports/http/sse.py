@@ -10,6 +10,8 @@ from starlette.types import Receive, Scope, Send
 from robota.transports.reader import Frame, Reader
 
 PING_SECONDS = 15.0
+PAUSE_SECONDS = 0.01
+"""Between two writes: what comes alone goes at once, what comes fast goes together."""
 STALLED_SECONDS = 60.0
 """A client that takes nothing for so long is gone."""
 ABORT = "robota.abort"
@@ -56,6 +58,7 @@ class EventStream:
                 frames = await reader.read()
                 if frames or not reader.closed:
                     await self._send(send, write_frames(frames) if frames else PING, loop)
+                    await asyncio.sleep(PAUSE_SECONDS)
             if not leaving.done():
                 await send({"type": "http.response.body", "body": _END, "more_body": False})
         finally:
