@@ -89,6 +89,7 @@ bench: $(VENV)/.dev ## Measure the engine and sessions beside a hand-written htt
 	$(BIN)/python bench/plugins.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/terminal.py
+	$(BIN)/python bench/serve.py
 	$(BIN)/python bench/mcp_servers.py
 
 bench-search: $(VENV)/.dev ## Measure Grep and Glob beside ripgrep on 50,000 files
