@@ -353,3 +353,12 @@ async def test_a_hook_may_be_a_tool_of_a_server(project: Path) -> None:
         await session.submit("Go.")
     assert [each.outcome for each in heard] == ["success", "denied"], told
     assert "too secret" in str(heard[1].error)
+
+
+async def test_the_question_of_trust_shows_everything_that_a_server_would_run_and_get(project: Path) -> None:
+    far = {"type": "http", "url": "https://far.example", "headersHelper": "print-headers --all"}
+    write_servers(project, near={**definition(), "env": {"NODE_OPTIONS": "${TOKEN}"}}, far=far)
+    async with opened(project, ScriptedProvider("x"), trust_project=None) as session:
+        shown = "\n".join(session.describe_trust())
+    assert "far: https://far.example (runs print-headers --all)" in shown
+    assert "(sets NODE_OPTIONS; is given TOKEN)" in shown

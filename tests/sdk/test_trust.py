@@ -81,7 +81,7 @@ def test_everything_a_project_wants_is_found_and_only_that(places: Places) -> No
         f"PreToolUse (Bash): ./guard.sh\\n\\u202eevil{here}",
         f"PreToolUse (Bash): https://example.com/hook{here}",
     )
-    assert wishes.of("servers") == (f"db: npx -y db-server{here}", "web: https://mcp  [.mcp.json]")
+    assert wishes.of("servers") == (f"db: npx -y db-server (sets A){here}", "web: https://mcp  [.mcp.json]")
     assert wishes.of("allow") == (f"Bash(make *){here}",)
     assert wishes.of("directories") == (f"../other{here}",)
     assert wishes.of("mode") == (f"acceptEdits{here}",)

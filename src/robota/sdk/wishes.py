@@ -195,8 +195,11 @@ def _find_servers(source: str, servers: Json) -> Iterator[Wish]:
         said = server if isinstance(server, dict) else {}
         ways = [said[key] for key in ("command", "url") if key in said] or [server]
         words = (*ways, *_list(said.get("args")))
+        more = [f"runs {_plain(said['headersHelper'])}"] if said.get("headersHelper") else []
+        more += [f"sets {', '.join(key for key, _ in _items(said.get('env')))}"] if said.get("env") else []
         variables = dict.fromkeys(_VARIABLE.findall(_plain(server)))
-        given = f" (is given {', '.join(variables)})" if variables else ""
+        more += [f"is given {', '.join(variables)}"] if variables else []
+        given = f" ({'; '.join(more)})" if more else ""
         yield make_wish("servers", source, f"{name}: {' '.join(map(_plain, words))}{given}", server)
 
 
