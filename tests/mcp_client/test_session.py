@@ -351,8 +351,9 @@ async def test_a_hook_may_be_a_tool_of_a_server(project: Path) -> None:
     async with opened(project, ScriptedProvider(calls, "Done."), settings=settings) as session:
         heard, told = ends(session), notices(session)
         await session.submit("Go.")
-    assert [each.outcome for each in heard] == ["success", "denied"], told
-    assert "too secret" in str(heard[1].error)
+    ended = {each.arguments["file_path"]: each for each in heard}
+    assert ended["notes.txt"].outcome == "success", told
+    assert "too secret" in str(ended["secret.txt"].error)
 
 
 async def test_the_question_of_trust_shows_everything_that_a_server_would_run_and_get(project: Path) -> None:
