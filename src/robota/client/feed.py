@@ -15,6 +15,7 @@ from robota.client.history import RemoteHistory
 from robota.client.questions import RemoteQuestions
 from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
+from robota.core.errors import RobotaError
 from robota.core.events import (
     EVENT_TYPES,
     AnyTurnEvent,
@@ -129,6 +130,14 @@ class Feed:
     def notice(self, words: str) -> None:
         """Something that the user should know, from here and not from the host."""
         self.events.emit(Noticed(words, seq=self.events.seq))
+
+    def fail(self, error: RobotaError) -> None:
+        """Nothing more will come: whoever waits hears why."""
+        self.notice(str(error))
+        waiting, self.waiting = self.waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_result(ExecutionResult(error=error))
 
     def _end(self, told: JsonObject) -> None:
         """A prompt has ended, ours or that of another client."""

@@ -21,12 +21,13 @@ from robota.client.questions import RemoteQuestions
 from robota.core.bus import EventBus, Unsubscribe
 from robota.core.closing import Closing
 from robota.core.context import ContextWindowState, window_state
-from robota.core.errors import SessionBusyError, SessionNotFoundError
+from robota.core.errors import NetworkError, RobotaError, SessionBusyError, SessionNotFoundError
 from robota.core.events import TurnEvent
 from robota.core.history import HistoryEntry
 from robota.core.messages import ImagePart, Json, JsonObject, Message, Prompt, prompt_text
 from robota.core.ports import new_uuid
 from robota.core.robota import check_prompt
+from robota.http.sse import ServerSentEvent
 from robota.sdk.commands.effects import CommandResult
 from robota.sdk.commands.registry import CommandName
 from robota.sdk.execution import ExecutionResult
@@ -73,6 +74,7 @@ class RemoteSession(Closing):
         """Prompts that have not ended, as they were sent."""
         self._making: asyncio.Lock | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._opened = asyncio.Event()
         self._errands = Errands(self._connection, self.feed.notice)
 
     list = staticmethod(list_sessions)
@@ -164,24 +166,34 @@ class RemoteSession(Closing):
                 self.feed.context = found.context
                 self.feed.begin(found.details, found.history)
                 self._reading = asyncio.create_task(self._read())
+                await self._opened.wait()  # the end of a prompt is told to those who read
         return self
 
     async def _read(self) -> None:
-        """Follow the session. When a stream begins anew, what has not ended is sent again: a host that was
-        started again goes on with it, and one that was not knows it by its id."""
-        again = False
-        async with aclosing(self._connection.events(self._at("/events"), lambda: self.events.seq)) as stream:
-            async for frame in stream:
-                if frame.event == OPENED:
-                    if again:
-                        self._errands.spawn(self._send_again())
-                    again = True
-                elif frame.event != END:
-                    self.feed.take(frame)
+        """Follow the session, until its host does not want that any more."""
+        try:
+            async with aclosing(
+                self._connection.events(self._at("/events"), lambda: self.events.seq)
+            ) as all_:
+                await self._take(all_)
+        except RobotaError as error:
+            self.feed.fail(error)
+            self._opened.set()
+
+    async def _take(self, frames: AsyncGenerator[ServerSentEvent, None]) -> None:
+        """When a stream begins anew, what has not ended is sent again: a host that was started again goes on
+        with it, and one that was not knows it by its id."""
+        async for frame in frames:
+            if frame.event == OPENED:
+                if self._opened.is_set():
+                    self._errands.spawn(self._send_again())
+                self._opened.set()
+            elif frame.event != END:
+                self.feed.take(frame)
 
     async def _send_again(self) -> None:
         for prompt in tuple(self._prompts.values()):
-            with suppress(SessionBusyError):  # it is being worked on
+            with suppress(SessionBusyError, NetworkError):  # it is worked on, or the stream will break again
                 await self._connection.call("POST", self._at("/submit"), prompt)
 
     async def shutdown(self, reason: str = "other") -> None:
