@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
@@ -16,13 +16,18 @@ from robota.cli.session_choice import SessionChoice, open_another
 from robota.core.errors import ConfigurationError
 from robota.providers.choice import ChosenProvider, open_choice
 from robota.sdk.kept_sessions import create_project_session_store
+from robota.sdk.view.status import read_status
 from robota.tui.host import KeptSession
 
 if TYPE_CHECKING:
     from robota.cli.assistant import Assistant
     from robota.cli.options import Options
     from robota.cli.questions import Questioner
+    from robota.core.tool import ToolResult
+    from robota.sdk.checkpoints import Checkpoint
     from robota.sdk.interactive import InteractiveSession
+    from robota.sdk.view.model import Status
+    from robota.sdk.view.shown_session import ShownSession
 
 
 async def show(assistant: Assistant, options: Options, user: Questioner) -> tuple[int, InteractiveSession]:
@@ -69,7 +74,24 @@ class Host:
         self._store = None if options.no_save else create_project_session_store()
         self._providers = AsyncExitStack()
 
-    def list_sessions(self) -> Sequence[KeptSession]:
+    def setting(self, name: str) -> Any:
+        return None if self.session.is_ready_made else self.session.project.settings.get(name)
+
+    def read_status(self, session: ShownSession) -> Status:
+        return read_status(cast("InteractiveSession", session))  # those that we open are of this kind
+
+    def stop_turn(self) -> None:
+        self.session.abort()
+
+    async def list_checkpoints(self) -> Sequence[Checkpoint]:
+        return await self.session.kit.checkpoints.all()
+
+    async def run_shell_line(self, command: str) -> ToolResult:
+        from robota.sdk.shell_line import run_shell_line  # noqa: PLC0415 - for those who type one
+
+        return await run_shell_line(self.session, command)
+
+    async def list_sessions(self) -> Sequence[KeptSession]:
         known = [] if self._store is None else self._store.list(cwd=self.session.cwd)
         return [
             KeptSession(

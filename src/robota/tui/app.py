@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.buffer import Buffer
@@ -37,7 +38,7 @@ from robota.tui.surface import Surface
 from robota.tui.turns import Turns
 
 if TYPE_CHECKING:
-    from robota.sdk.interactive import InteractiveSession
+    from robota.sdk.view.shown_session import ShownSession
     from robota.tui.host import TerminalHost
 
 AGAIN_SECONDS = 2.0
@@ -52,12 +53,10 @@ class TerminalApp:
 
     presenter: Presenter
 
-    def __init__(
-        self, session: InteractiveSession, host: TerminalHost, environment: Mapping[str, str]
-    ) -> None:
+    def __init__(self, session: ShownSession, host: TerminalHost, environment: Mapping[str, str]) -> None:
         self.session = session
         self.host = host
-        self.wishes = Preferences.of(session, environment)
+        self.wishes = Preferences.of(host.setting, environment)
         self.words = self.wishes.words
         places = find_places(session.cwd, environment)
         self.asking = ScreenAsking(self)
@@ -87,15 +86,21 @@ class TerminalApp:
         self.surface.app.key_processor.before_key_press += lambda _: self.dialogs.key_pressed()
         self._follow(session)
 
-    def _follow(self, session: InteractiveSession) -> None:
+    def _follow(self, session: ShownSession) -> None:
         """Show this session from now on, and answer its questions."""
         self.session = session
         session.commands.replace_source(TerminalCommands(self))
-        self.presenter = Presenter(session, self, self.words, frame_seconds=self.wishes.frame_seconds)
+        self.presenter = Presenter(
+            session,
+            self,
+            self.words,
+            frame_seconds=self.wishes.frame_seconds,
+            status=partial(self.host.read_status, session),
+        )
         self._detach = session.questions.attach(self.asking)
         self.editing.serve(InputCompleter(session.commands, session.cwd))
 
-    def adopt(self, session: InteractiveSession, *, recap: bool = False) -> None:
+    def adopt(self, session: ShownSession, *, recap: bool = False) -> None:
         """Go on with another session."""
         self._detach()
         self.presenter.close()
@@ -184,7 +189,7 @@ class TerminalApp:
                 timer.cancel()
         self._detach()
         if self.turns.busy:
-            self.session.abort()
+            self.host.stop_turn()
         self.script.close()
         for task in tuple(self._tasks):
             task.cancel()
@@ -268,7 +273,7 @@ class TerminalApp:
 
 
 async def run_terminal(
-    session: InteractiveSession,
+    session: ShownSession,
     host: TerminalHost,
     *,
     first_prompt: str = "",

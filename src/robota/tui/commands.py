@@ -11,7 +11,7 @@ from robota.sdk.commands.registry import Command
 from robota.tui.signs import copied
 
 if TYPE_CHECKING:
-    from robota.sdk.interactive import InteractiveSession
+    from robota.sdk.view.shown_session import ShownSession
     from robota.tui.app import TerminalApp
 
 
@@ -32,7 +32,7 @@ class TerminalCommands:
     def commands(self) -> Iterable[Command]:
         return self._commands
 
-    def _copy(self, session: InteractiveSession, args: str) -> CommandResult:
+    def _copy(self, session: ShownSession, args: str) -> CommandResult:
         """The last answer, into the clipboard of whoever sits at the terminal."""
         answers = [each for each in session.messages if isinstance(each, AssistantMessage)]
         if not answers:
@@ -43,11 +43,11 @@ class TerminalCommands:
         self._app.surface.write(sequence)
         return CommandResult(self._app.words("copy.done", count=len(answers[-1].content)))
 
-    def _redraw(self, session: InteractiveSession, args: str) -> CommandResult:
+    def _redraw(self, session: ShownSession, args: str) -> CommandResult:
         self._app.printing.reprint()
         return CommandResult(self._app.words("redraw.done"))
 
-    def _keys(self, session: InteractiveSession, args: str) -> CommandResult:
+    def _keys(self, session: ShownSession, args: str) -> CommandResult:
         from robota.tui.keys import DEFAULT_KEYS  # noqa: PLC0415 - for those who ask
 
         keys = {**DEFAULT_KEYS, **self._app.wishes.keys}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from robota.core.errors import RobotaError
 
 if TYPE_CHECKING:
-    from robota.sdk.interactive import InteractiveSession
     from robota.sdk.view.presenter import Presenter
+    from robota.sdk.view.shown_session import ShownSession
     from robota.tui.asking import Asking
     from robota.tui.dialogs import Dialog
     from robota.tui.host import TerminalHost
@@ -33,7 +33,7 @@ class FrontEnd(Protocol):
     """One terminal; the session in it may be changed for another."""
 
     presenter: Presenter
-    session: InteractiveSession
+    session: ShownSession
     host: TerminalHost
     words: Words
 
@@ -46,14 +46,14 @@ class FrontEnd(Protocol):
     @property
     def turns(self) -> Turns: ...
 
-    def adopt(self, session: InteractiveSession, *, recap: bool = False) -> None: ...
+    def adopt(self, session: ShownSession, *, recap: bool = False) -> None: ...
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
     def notify(self, text: str) -> None: ...
     def turn_ended(self) -> None: ...
     def leave(self, code: int) -> None: ...
 
 
-async def begin(app: FrontEnd, session: InteractiveSession, *, recap: bool) -> None:
+async def begin(app: FrontEnd, session: ShownSession, *, recap: bool) -> None:
     """What a session has to say first, and what it has to ask."""
     try:
         await session.ready()

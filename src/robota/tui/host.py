@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from robota.sdk.interactive import InteractiveSession
+    from robota.core.tool import ToolResult
+    from robota.sdk.checkpoints import Checkpoint
+    from robota.sdk.view.model import Status
+    from robota.sdk.view.shown_session import ShownSession
 
 
 class KeptSession(Struct, frozen=True, kw_only=True):
@@ -26,11 +29,31 @@ class KeptSession(Struct, frozen=True, kw_only=True):
 class TerminalHost(Protocol):
     """Made by whoever chose the provider and opened the session."""
 
-    def list_sessions(self) -> Sequence[KeptSession]:
-        """The sessions of this directory, the last one first; without the present one."""
+    def setting(self, name: str) -> Any:
+        """What the user set, where the session has nothing else; `None` for what nobody set."""
         ...
 
-    async def open_session(self, session_id: str | None, *, fork: bool = False) -> InteractiveSession:
+    def read_status(self, session: ShownSession) -> Status:
+        """How a session stands."""
+        ...
+
+    def stop_turn(self) -> None:
+        """The terminal is left in the middle of a turn: end it, unless it goes on elsewhere."""
+        ...
+
+    async def list_sessions(self) -> Sequence[KeptSession]:
+        """The sessions to choose from, the last one first; without the present one."""
+        ...
+
+    async def list_checkpoints(self) -> Sequence[Checkpoint]:
+        """The prompts that the present session can go back to."""
+        ...
+
+    async def run_shell_line(self, command: str) -> ToolResult:
+        """A command of the user's own, beside the conversation."""
+        ...
+
+    async def open_session(self, session_id: str | None, *, fork: bool = False) -> ShownSession:
         """Open an earlier session, or a new one, and put the present one away. A `RobotaError` says why that
         cannot be done, and the present one goes on."""
         ...

@@ -12,9 +12,10 @@ import signal
 import sys
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from robota.core.errors import ConfigurationError, RobotaError
+from robota.core.errors import RobotaError
 from robota.sdk.places import find_places
 from robota.sdk.view.neutral import neutralise
 from robota.sdk.view.presenter import Presenter
@@ -30,7 +31,7 @@ from robota.tui.turns import Turns
 from robota.tui.words import ENGLISH, Words, find_language, load_words
 
 if TYPE_CHECKING:
-    from robota.sdk.interactive import InteractiveSession
+    from robota.sdk.view.shown_session import ShownSession
     from robota.tui.host import TerminalHost
 
 PROMPT, MORE = "robota> ", "... "
@@ -45,12 +46,10 @@ class LineMode:
 
     presenter: Presenter
 
-    def __init__(
-        self, session: InteractiveSession, host: TerminalHost, environment: Mapping[str, str]
-    ) -> None:
+    def __init__(self, session: ShownSession, host: TerminalHost, environment: Mapping[str, str]) -> None:
         self.session = session
         self.host = host
-        self.words = choose_words(session, environment)
+        self.words = choose_words(host, environment)
         self.input = LineInput(self._complete)
         self.view = LineView(sys.stdout, sys.stderr, self.input, self._lose)
         self.dialogs = LineDialogs(self.input, self.view.remark, self.words)
@@ -70,12 +69,18 @@ class LineMode:
 
     # --- what turns, questions and lists ask for (`FrontEnd`) -----------------------------------------------
 
-    def _follow(self, session: InteractiveSession) -> None:
+    def _follow(self, session: ShownSession) -> None:
         self.session = session
-        self.presenter = Presenter(session, self.view, self.words, splitter=LineSplitter())
+        self.presenter = Presenter(
+            session,
+            self.view,
+            self.words,
+            splitter=LineSplitter(),
+            status=partial(self.host.read_status, session),
+        )
         self._detach = session.questions.attach(self.asking)
 
-    def adopt(self, session: InteractiveSession, *, recap: bool = False) -> None:
+    def adopt(self, session: ShownSession, *, recap: bool = False) -> None:
         self._detach()
         self.presenter.close()
         self._follow(session)
@@ -164,7 +169,7 @@ class LineMode:
     async def _put_away(self) -> None:
         self._detach()
         if self.turns.busy:
-            self.session.abort()
+            self.host.stop_turn()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -222,12 +227,9 @@ class LineMode:
         return line
 
 
-def choose_words(session: InteractiveSession, environment: Mapping[str, str]) -> Words:
+def choose_words(host: TerminalHost, environment: Mapping[str, str]) -> Words:
     """In the user's language, if the terminal has its letters."""
-    wanted = None
-    with suppress(ConfigurationError):  # it has no project, or could not be made
-        wanted = session.project.settings.language
-    words = load_words(find_language(wanted, environment))
+    words = load_words(find_language(host.setting("language"), environment))
     try:
         words("yes").encode(sys.stdout.encoding)
     except UnicodeEncodeError:
@@ -236,7 +238,7 @@ def choose_words(session: InteractiveSession, environment: Mapping[str, str]) ->
 
 
 async def run_lines(
-    session: InteractiveSession,
+    session: ShownSession,
     host: TerminalHost,
     *,
     first_prompt: str = "",

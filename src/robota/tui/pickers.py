@@ -26,7 +26,7 @@ def list_dialog(title: str, options: Iterable[Option]) -> Dialog:
 
 async def pick_session(app: FrontEnd) -> None:
     """An earlier session in the place of this one."""
-    kept = app.host.list_sessions()
+    kept = await app.host.list_sessions()
     if not kept:
         app.presenter.notice(app.words("sessions.none"))
         return
@@ -63,7 +63,7 @@ def when_shown(text: str) -> str:
 async def pick_rewind(app: FrontEnd) -> None:
     """Go back to before a prompt: which one, then files, conversation or both."""
     try:
-        known = await app.session.kit.checkpoints.all()
+        known = await app.host.list_checkpoints()
     except RobotaError as error:
         app.presenter.error(str(error))
         return

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 from msgspec import Struct
 
 from robota.tui.keys import DEFAULT_KEYS
 from robota.tui.theme import Theme, choose_theme
 from robota.tui.words import Words, find_language, load_words
-
-if TYPE_CHECKING:
-    from robota.sdk.interactive import InteractiveSession
 
 
 class Preferences(Struct, frozen=True, kw_only=True):
@@ -30,8 +27,8 @@ class Preferences(Struct, frozen=True, kw_only=True):
     status_command: str = ""
 
     @classmethod
-    def of(cls, session: InteractiveSession, environment: Mapping[str, str]) -> Self:
-        get: Any = (lambda name: None) if session.is_ready_made else session.project.settings.get
+    def of(cls, get: Callable[[str], Any], environment: Mapping[str, str]) -> Self:
+        """`get` gives a setting by its name."""
         script, bindings = get("statusLine"), get("keybindings") or {}
         keys = read_keys(bindings)
         return cls(

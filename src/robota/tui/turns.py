@@ -105,11 +105,9 @@ class Turns:
 
     async def _run_shell(self, command: str) -> None:
         """A command of the user's own, shown as one."""
-        from robota.sdk.shell_line import run_shell_line  # noqa: PLC0415 - for those who type one
-
         app = self._app
         try:
-            result = await run_shell_line(app.session, command)
+            result = await app.host.run_shell_line(command)
             answer = CommandResult(result.content if result.ok else result.error or "", success=result.ok)
             app.presenter.show_command(f"{SHELL}{command}", answer)
         except RobotaError as error:

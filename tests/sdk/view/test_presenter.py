@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from robota.core.questions import ChoiceAnswer, ChoiceQuestion, PlanAnswer, Plan
 from robota.sdk.interactive import InteractiveSession
 from robota.sdk.view.model import Block, Live, Status
 from robota.sdk.view.presenter import Presenter
+from robota.sdk.view.status import read_status
 from robota.testing import Fail, ScriptedProvider, call
 from robota.tui.words import load_words
 
@@ -66,7 +68,9 @@ async def showing(
     options |= {"cwd": cwd, "model": "gpt-4o", "permission_mode": mode}
     async with InteractiveSession(provider=provider, **options) as session:
         view = Shown()
-        presenter = Presenter(session, view, ENGLISH, frame_seconds=0.001)
+        presenter = Presenter(
+            session, view, ENGLISH, frame_seconds=0.001, status=partial(read_status, session)
+        )
         yield session, presenter, view
         presenter.close()
 
@@ -371,7 +375,7 @@ async def test_a_view_that_fails_does_not_stop_the_next_block(tmp_path: Path) ->
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: failed.append(context))
     async with InteractiveSession(provider=ScriptedProvider(), cwd=tmp_path) as session:
         view = Broken()
-        presenter = Presenter(session, view, ENGLISH, frame_seconds=0)
+        presenter = Presenter(session, view, ENGLISH, frame_seconds=0, status=partial(read_status, session))
         presenter.notice("one")
         presenter.notice("two")
         await view.until(lambda: len(view.blocks) == 2)

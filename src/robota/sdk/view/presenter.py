@@ -21,13 +21,12 @@ from robota.sdk.view.model import Block, Live, Say, Status, View
 from robota.sdk.view.moment import Moment
 from robota.sdk.view.neutral import neutralise
 from robota.sdk.view.recap import recap
-from robota.sdk.view.status import read_status
 from robota.sdk.view.tool_view import show_seconds
 
 if TYPE_CHECKING:
     from robota.core.history import HistoryEntry
     from robota.sdk.commands.effects import CommandResult
-    from robota.sdk.interactive import InteractiveSession
+    from robota.sdk.view.shown_session import ShownSession
 
 FRAME_SECONDS = 0.05
 TICK_SECONDS = 0.008
@@ -44,15 +43,18 @@ class Presenter:
 
     def __init__(
         self,
-        session: InteractiveSession,
+        session: ShownSession,
         view: View,
         say: Say,
         *,
         frame_seconds: float = FRAME_SECONDS,
         splitter: Splitter | None = None,
+        status: Callable[[], Status],
     ) -> None:
-        """`splitter` cuts answers into blocks, by default those of Markdown."""
+        """`status` tells how the session stands; `splitter` cuts answers into blocks, by default those of
+        Markdown."""
         self.session = session
+        self._read_status = status
         self.say = say
         self.frame_seconds = frame_seconds
         self.moment = Moment()
@@ -88,7 +90,7 @@ class Presenter:
 
     def refresh(self) -> None:
         """Show the status if it is another one, after a command that may have changed it."""
-        status = read_status(self.session)
+        status = self._read_status()
         if status != self._status:
             self._status = status
             self._view.status(status)
