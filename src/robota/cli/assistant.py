@@ -107,6 +107,10 @@ class Assistant:
 
     async def _serve(self, options: Options) -> int:
         """Print one turn, or leave it to a front end; then say what the user should know."""
+        if self._user is not None and options.attach is not None:
+            from robota.cli.attached import show_attached  # noqa: PLC0415 - loads a client
+
+            return await show_attached(options, self._user)
         if self._user is not None:
             from robota.cli.front_end import show  # noqa: PLC0415 - not for scripts
 

@@ -89,6 +89,8 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
             Flag("-n --name NAME", "name", "What to call the session."),
             Flag("--session-id UUID", "session_id", "The id of the new session."),
             Flag("--no-save --no-session-persistence", "no_save", "Keep nothing of this session on disk."),
+            Flag("--attach [URL]", "attach", "Show a session of `robota serve` in this terminal too; the URL "
+                 "is the line that it printed.  [env: ROBOTA_SERVE_TOKEN]"),
             Flag("--worktree [NAME]", "worktree", "Work in a git worktree of its own, which is removed at "
                  "the end if nothing was changed in it."),
         ),

@@ -49,6 +49,8 @@ class Options(Struct, frozen=True, kw_only=True):
     no_save: bool = False
     worktree: str | None = None
     """What to call a worktree of its own; empty for any name."""
+    attach: str | None = None
+    """The address of a host of sessions; empty for the one on this machine."""
 
     provider: str | None = None
     model: str | None = None
@@ -99,6 +101,7 @@ class Options(Struct, frozen=True, kw_only=True):
     def may_ask_who_answers(self) -> bool:
         """Whether somebody is there who could be asked, and has not said."""
         said = self.provider or self.model or self.base_url or self.continue_last or self.resume is not None
+        said = said or self.attach is not None
         return not (self.print_mode or self.is_driven or said) and sys.stdin.isatty()
 
 
@@ -142,7 +145,8 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
 
 _AS_THEY_ARE = frozenset((
     "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
-    "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "worktree", "provider",
+    "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "worktree", "attach",
+    "provider",
     "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "sandbox",
     "auto_allow", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "debug",
 ))  # fmt: skip
@@ -390,6 +394,9 @@ def _check_together(reading: Reading) -> None:
          "-c continues the last session and -r another one: leave one of them out."),
         ("worktree" in values and goes_on,
          "--worktree begins a session, and -c and -r go on with one: leave one of them out."),
+        ("attach" in values and (prints or driven), "--attach is for a terminal: leave -p out."),
+        ("attach" in values and ("worktree" in values or "fork" in values),
+         "--attach shows a session that runs elsewhere: leave --worktree and --fork-session out."),
         ("fork" in values and not goes_on, "--fork-session needs a session to begin from: add -c or -r."),
         (goes_on and "no_save" in values,
          "A session cannot be resumed with --no-save: leave one of the two out."),
