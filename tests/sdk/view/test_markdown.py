@@ -131,6 +131,10 @@ def test_they_are_the_blocks_of_the_whole_document(lines: list[str]) -> None:
     assert [piece.text for piece in split(text)] == whole(text)
 
 
+def test_a_fence_that_a_list_hides_until_it_is_closed() -> None:
+    assert [piece.text for piece in split("1. one\n  ```\n```\nafter")] == ["1. one", "", "after"]
+
+
 @given(st.text(alphabet="ab \n`~-*#>|1.:=\t", max_size=80), CHUNKS)
 @settings(max_examples=600, deadline=None)
 def test_no_word_is_lost(text: str, sizes: list[int]) -> None:

@@ -179,7 +179,7 @@ class BlockSplitter:
         pieces: list[Piece] = []
         done = 0
         for at, (kind, start, end) in enumerate(blocks):
-            if at == len(blocks) - 1 and not final and not _is_final(kind, lines, end):
+            if at == len(blocks) - 1 and not final and not _is_final(kind, lines, start, end):
                 break
             pieces += self._piece(lines[done:start])  # definitions of links have no token
             pieces += self._fenced(lines[start:end]) if kind == "fence" else self._piece(lines[start:end])
@@ -249,10 +249,13 @@ def _open_fence(line: str) -> _Fence | None:
     return _Fence(len(found[1]), found[2], words[0] if words else "")
 
 
-def _is_final(kind: str, lines: list[str], end: int) -> bool:
+def _is_final(kind: str, lines: list[str], start: int, end: int) -> bool:
     """Whether the last block that was parsed cannot become anything else."""
     if kind in ("heading_open", "hr"):
         return True
+    if kind == "fence":
+        fence = _open_fence(lines[start])
+        return fence is not None and end > start + 1 and fence.is_closed_by(lines[end - 1])
     return kind == "paragraph_open" and end < len(lines)
 
 
