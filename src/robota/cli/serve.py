@@ -29,12 +29,15 @@ from robota.cli.session_choice import gather_more
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode
 from robota.core.private_directory import make_private_directories
+from robota.core.provider_definition import selectable_models
+from robota.providers.definitions import find_definition
 from robota.sdk.assembly import require_mode
 from robota.sdk.interactive import InteractiveSession
 from robota.sdk.kept_sessions import SessionStore, create_project_session_store, restore_session
 from robota.sdk.places import find_places
 
 if TYPE_CHECKING:
+    from robota.core.messages import JsonObject
     from robota.providers.choice import ChosenProvider
     from robota.transports.host import SessionFactory, SessionWish
 
@@ -147,12 +150,24 @@ async def serve(wanted: Wanted) -> int:
                 tell(chosen.note)
             store = create_project_session_store()
             host = SessionHost(session_factory(wanted.options, chosen, store), store=store)
-            facts = ServerFacts(guard=Guard(wanted.token, wanted.host), read_only=wanted.read_only)
+            facts = ServerFacts(
+                guard=Guard(wanted.token, wanted.host),
+                read_only=wanted.read_only,
+                models=partial(list_models, chosen),
+            )
             app = create_app(host, facts, more_routes=OPENAI)
             async with running(app, listener), aclosing(host):
                 with announced(wanted, listener.getsockname()[1]):
                     await ending.told.wait()
     return ending.code
+
+
+async def list_models(chosen: ChosenProvider) -> list[JsonObject]:
+    """The model that answers, and the others that its service is known to have."""
+    definition = find_definition(chosen.provider.name)
+    known = () if definition is None else selectable_models(definition.model_catalog)
+    names = {chosen.model: "", **{entry.id: entry.display_name or "" for entry in known}}
+    return [{"id": id, "name": name or id} for id, name in names.items()]
 
 
 def session_factory(options: Options, chosen: ChosenProvider, store: SessionStore) -> SessionFactory:

@@ -77,6 +77,7 @@ async def test_sigterm_saves_sessions_and_ends_streams(project: Path, home: Path
         id = await server.new()
         await server.submit(id, "hi")
         await server.read(id, ended)
+        models = (await server.client.get("/models")).json()["models"]
         following = asyncio.create_task(server.read(id, lambda event: event.name == "end"))
         await asyncio.wait_for(_is_followed(server.client), 30)
         server.process.send_signal(signal.SIGTERM)
@@ -84,6 +85,7 @@ async def test_sigterm_saves_sessions_and_ends_streams(project: Path, home: Path
         code = await server.process.wait()
         told = await server.process.stderr.read() if server.process.stderr else b""
 
+    assert models == [{"id": "scripted", "name": "scripted"}]
     assert events[-1].name == "end"
     assert code == 0
     assert b"Traceback" not in told
