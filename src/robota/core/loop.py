@@ -351,7 +351,9 @@ def explain_silence(run: Loop, reply: Reply) -> ProviderError | None:
 def find_display(steps: RunSteps | None, prompt: Prompt) -> dict[str, str]:
     """What front ends show in the place of a prompt, as `display`; nothing for the prompt itself."""
     shown = None if steps is None else steps.shown
-    return {} if shown is None or shown == prompt_text(prompt) else {"display": shown}
+    if shown is None or shown == prompt or shown == prompt_text(prompt):
+        return {}
+    return {"display": shown}
 
 
 def explain_overflow(estimate: ContextEstimate, window: int) -> tuple[str, dict[str, Json]]:
