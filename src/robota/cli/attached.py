@@ -118,17 +118,7 @@ class AttachedHost:
 
     async def list_sessions(self) -> Sequence[KeptSession]:
         known = await list_sessions(self._url, self._token)
-        return [
-            KeptSession(
-                id=each.id,
-                name=each.name or "",
-                updated=each.updated_at,
-                messages=each.message_count,
-                preview=each.preview,
-            )
-            for each in known
-            if each.id != self.session.session_id
-        ]
+        return [KeptSession.of(each) for each in known if each.id != self.session.session_id]
 
     async def list_checkpoints(self) -> Sequence[Checkpoint]:
         raise ConfigurationError(f"{ELSEWHERE} /rewind list shows what it can go back to.")

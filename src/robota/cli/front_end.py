@@ -94,15 +94,7 @@ class Host:
     async def list_sessions(self) -> Sequence[KeptSession]:
         known = [] if self._store is None else self._store.list(cwd=self.session.cwd)
         return [
-            KeptSession(
-                id=each.id,
-                name=each.name or "",
-                updated=each.updated_at,
-                messages=each.message_count,
-                preview=each.preview,
-            )
-            for each in known
-            if not each.problem and each.id != self.session.session_id
+            KeptSession.of(each) for each in known if not each.problem and each.id != self.session.session_id
         ]
 
     async def open_session(self, session_id: str | None, *, fork: bool = False) -> InteractiveSession:

@@ -10,6 +10,8 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from robota.core.tool import ToolResult
     from robota.sdk.checkpoints import Checkpoint
+    from robota.sdk.kept_sessions import SessionSummary
+    from robota.sdk.session_facts import SessionFacts
     from robota.sdk.view.model import Status
     from robota.sdk.view.shown_session import ShownSession
 
@@ -24,6 +26,17 @@ class KeptSession(Struct, frozen=True, kw_only=True):
     messages: int | None = None
     preview: str = ""
     """Its first prompt, in one short line."""
+
+    @classmethod
+    def of(cls, known: SessionFacts | SessionSummary) -> KeptSession:
+        """As a store, or a host, knows it."""
+        return cls(
+            id=known.id,
+            name=known.name or "",
+            updated=known.updated_at,
+            messages=known.message_count,
+            preview=known.preview,
+        )
 
 
 class TerminalHost(Protocol):
