@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCH = Path(__file__).parents[2] / "bench"
 
 
@@ -21,6 +23,7 @@ def test_two_hundred_mixed_turns_leave_nothing_behind() -> None:
     assert "nothing grew" in done.stdout
 
 
+@pytest.mark.system
 def test_two_hundred_turns_in_a_terminal_leave_nothing_behind() -> None:
     done = start("soak_terminal.py", "--turns", "200")
     assert done.returncode == 0, done.stdout + done.stderr

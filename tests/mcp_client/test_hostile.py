@@ -19,7 +19,7 @@ from robota.tools.mcp.connection import ServerConnection
 from robota.tools.mcp.definition import ServerDefinition, tool_name
 from robota.tools.mcp.stdio import MAX_LINE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 
 def connection(**more: Any) -> ServerConnection:

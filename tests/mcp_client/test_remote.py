@@ -22,7 +22,7 @@ from robota.sdk.places import find_places
 from robota.testing import ScriptedProvider, call
 from robota.tools.mcp.definition import ServerDefinition
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 
 def make_server() -> MCPServer:

@@ -26,7 +26,7 @@ async def test_a_conversation_is_kept_by_the_id_of_its_session(tmp_path: Path) -
         assert await history.delete(session.session_id) is False
 
 
-@pytest.mark.parametrize("strategy", ["file", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("strategy", ["file", "sqlite", pytest.param("postgres", marks=pytest.mark.system)])
 async def test_an_agent_goes_on_with_what_another_process_kept(
     request: pytest.FixtureRequest, tmp_path: Path, strategy: str
 ) -> None:

@@ -22,7 +22,7 @@ from robota.plugins.storage.sqlite_storage import SqliteStorage
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["file", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["file", "sqlite", pytest.param("postgres", marks=pytest.mark.system)])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "file":
         return FileStorage(tmp_path / "deep" / "entries.jsonl", limit=5)

@@ -27,7 +27,7 @@ from robota.core.provider import ReasoningChunk
 from robota.testing import Stall, call
 from robota.testing.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 
 @pytest.fixture(autouse=True)

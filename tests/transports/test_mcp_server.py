@@ -21,7 +21,7 @@ from robota.testing import ScriptedProvider, Stall, call
 from robota.testing.model_server import ModelServer
 from robota.transports import create_agent_mcp_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 WRITE = call("Write", file_path="a.txt", content="hello\n")
 
 

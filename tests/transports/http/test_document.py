@@ -16,7 +16,7 @@ from robota.testing.model_server import ModelServer
 from robota.transports.http.app import ROUTES
 from robota.transports.http.openai_routes import ROUTES as OPENAI
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 EXAMPLES = 4
 STREAMS = ("/events", "/submit")
 

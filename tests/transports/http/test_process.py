@@ -19,7 +19,7 @@ from tests.support.serving import SseEvent, ended, numbers, until
 from robota.testing import call
 from robota.testing.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 
 @pytest.fixture
