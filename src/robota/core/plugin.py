@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
+from time import time
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -300,7 +301,7 @@ async def _dispose(plugin: Plugin) -> None:
 
 async def _guarded(plugin: Plugin, hook: str, *args: Any) -> Any:
     plugin._calls += 1
-    plugin._last_activity = plugin.context.ports.now()
+    plugin._last_activity = time()  # of no run, so it must not take a moment from a replay's clock
     if hook == "on_event":
         plugin._events += 1
     try:

@@ -36,7 +36,10 @@ from robota.sdk.commands.effects import (
         (CostShown("id", 3), {"sessionId": "id", "messageCount": 3}),
         (ContextShown(1, 2, 50.0), {"usedTokens": 1, "maxTokens": 2, "percentage": 50.0}),
         (PermissionsShown("plan", ("Read",)), {"mode": "plan", "sessionAllowed": ["Read"]}),
-        (SubmitPrompt("long", "/a", "/a b"), {"input": "long", "displayInput": "/a", "rawInput": "/a b"}),
+        (
+            SubmitPrompt("long", "/a", "/a b"),
+            {"input": "long", "displayInput": "/a", "rawInput": "/a b", "verbatim": False},
+        ),
     ],
 )
 def test_the_data_of_a_result_are_its_effect_in_the_spelling_of_the_wire(

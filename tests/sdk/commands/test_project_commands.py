@@ -122,18 +122,18 @@ async def test_hooks_are_listed_with_their_events_and_matchers(project: Path) ->
 
 
 async def test_servers_are_listed(project: Path) -> None:
-    write(project, user={"mcpServers": {"files": {"command": "npx", "args": ["server"]}}})
+    write(project, user={"mcpServers": {"files": {"command": "no-such-server", "args": ["server"]}}})
     (project / ".mcp.json").write_text(
         '{"mcpServers": {"web": {"type": "http", "url": "https://a.example"}}}'
     )
     async with make(project) as session:
         message = (await run(session, "mcp")).message
-        assert message.startswith("MCP servers:\n  files: npx server\nOf this project:\n  web: ")
-        assert message.endswith("\nNone of them is connected: this version starts no MCP servers.")
+        assert message.startswith("MCP servers:\n  files (user): ")
+        assert message.endswith("are not connected (/trust):\n  web: https://a.example  [.mcp.json]")
     (project / ".mcp.json").unlink()
     write(project, user={})
     async with make(project) as session:
-        assert (await run(session, "mcp")).message == "No MCP servers are configured here."
+        assert (await run(session, "mcp")).message.startswith("No MCP servers are configured here: ")
 
 
 async def test_agents_are_listed_with_where_they_come_from(project: Path) -> None:
