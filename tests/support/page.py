@@ -104,7 +104,7 @@ class Watched(Struct):
 
 def watch(page: Any, url: str) -> Watched:
     """Note what fails, what the content policy stops, and requests to other hosts."""
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     found = Watched(page, [])
     page.on("pageerror", lambda error: found.faults.append(f"error: {error}"))
     page.on(
