@@ -108,7 +108,7 @@ def make_factory(provider: Provider, cwd: Path, store: SessionStore, **options: 
             session_name=wish.name,
             resume_session_id=wish.resume,
             fork_session=wish.fork,
-            setting_sources=(),
+            setting_sources=options.get("setting_sources", ()),
         )
 
     return make

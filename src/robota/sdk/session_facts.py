@@ -19,7 +19,8 @@ class SessionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     message_count: int | None = None
     model: str | None = None
     cost: float | None = None
-    """Dollars; not known of a session that is not open."""
+    """Dollars; `None` when no price is known, and for a session that is not open: only its whole journal
+    would tell."""
     state: str = "stored"
     """running | asks | idle | failed | stored (not open in this process)"""
 
@@ -34,6 +35,15 @@ class SessionDetails(SessionFacts, frozen=True, kw_only=True, rename="camel"):
     questions: tuple[AnyQuestion, ...] = ()
     problems: tuple[str, ...] = ()
     read_only: bool = False
+    provider: str | None = None
+    branch: str = ""
+    """What is checked out in its directory; empty outside a repository."""
+    trusted: bool | None = None
+    """Whether nothing that its directory wants is kept from it; `None` while nobody has looked."""
+    trust: tuple[str, ...] = ()
+    """The question whether the user trusts the directory, line by line; empty when there is none."""
+    trust_id: str = ""
+    """Names that question in the answer."""
 
 
 class SessionPage(Struct, frozen=True, kw_only=True):

@@ -74,6 +74,8 @@ class HostedSession:
         self._made = made
         self.failed = False
         """The last turn ended with an error."""
+        self.declined = ""
+        """The trust question that somebody has answered with no: it is not asked again."""
         self.files: ProjectFiles | None = None
         """For completion, once somebody asked."""
         self.clients: dict[str, JsonObject] = {}

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from robota.core.errors import RobotaError
 from robota.transports.host import SessionHost
-from robota.transports.http import server_routes, sessions, turns
+from robota.transports.http import images, server_routes, sessions, trust, turns
 from robota.transports.http.call import Call, read_query
 from robota.transports.http.metrics import Metrics
 from robota.transports.http.page import page_routes
@@ -25,7 +25,7 @@ from robota.transports.http.route import Route
 from robota.transports.http.security import Guard
 from robota.transports.http.socket import socket_routes
 
-ROUTES = [*server_routes.ROUTES, *sessions.ROUTES, *turns.ROUTES]
+ROUTES = [*server_routes.ROUTES, *sessions.ROUTES, *turns.ROUTES, *trust.ROUTES, *images.ROUTES]
 """All of them; the OpenAPI document is made of the same table."""
 
 

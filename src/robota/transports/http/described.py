@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from robota.core.messages import JsonObject
 from robota.sdk.session_facts import SessionDetails, SessionFacts
+from robota.transports.trust_question import find_trust_question, is_trusted
 
 if TYPE_CHECKING:
     from robota.sdk.kept_sessions import SessionSummary
@@ -30,9 +31,13 @@ def describe_open(hosted: HostedSession, kept: SessionSummary | None, preview: s
     return SessionFacts(**_live_fields(hosted, kept, preview))
 
 
-def describe_whole(hosted: HostedSession, kept: SessionSummary | None, *, read_only: bool) -> SessionDetails:
+def describe_whole(
+    hosted: HostedSession, kept: SessionSummary | None, *, read_only: bool, branch: str
+) -> SessionDetails:
     session = hosted.session
     questions: Any = tuple(session.questions.open.values())
+    asked = find_trust_question(session)
+    asked = None if asked is None or asked.id == hosted.declined else asked
     return SessionDetails(
         **_live_fields(hosted, kept, ""),
         last_event=session.events.seq,
@@ -42,7 +47,23 @@ def describe_whole(hosted: HostedSession, kept: SessionSummary | None, *, read_o
         questions=questions,
         problems=tuple(str(problem) for problem in session.problems),
         read_only=read_only,
+        provider=session.session.agent.provider.name,
+        branch=branch,
+        trusted=is_trusted(session),
+        trust=() if asked is None else asked.lines,
+        trust_id="" if asked is None else asked.id,
     )
+
+
+def describe_change(hosted: HostedSession) -> JsonObject:
+    """What everybody is told when somebody has changed the session."""
+    session = hosted.session
+    return {
+        "name": session.name,
+        "permissionMode": session.permission_mode,
+        "model": session.session.model,
+        "trusted": is_trusted(session),
+    }
 
 
 def _live_fields(hosted: HostedSession, kept: SessionSummary | None, preview: str) -> JsonObject:

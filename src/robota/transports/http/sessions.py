@@ -13,9 +13,10 @@ from starlette.types import ASGIApp
 from robota.core.errors import SessionNotFoundError, ValidationError
 from robota.sdk.past_sessions import ExportFormat, export_session
 from robota.sdk.session_facts import SessionDetails, SessionFacts, SessionPage
-from robota.transports.host import SessionHost, SessionWish
+from robota.sdk.view.status import find_branch
+from robota.transports.host import HostedSession, SessionHost, SessionWish
 from robota.transports.http.call import Call
-from robota.transports.http.described import describe_kept, describe_open, describe_whole
+from robota.transports.http.described import describe_change, describe_kept, describe_open, describe_whole
 from robota.transports.http.replies import HEADERS, HttpError, reply
 from robota.transports.http.route import Route
 
@@ -134,28 +135,41 @@ async def create_session(call: Call) -> ASGIApp:
     else:
         status = 200 if wanted.resume in host.sessions else 201
         hosted = await host.resume(wish)
-    kept = await to_thread.run_sync(find_summary, host, hosted.id)
-    return reply(describe_whole(hosted, kept, read_only=call.facts.read_only), status)
+    return await reply_whole(call, hosted, status)
 
 
 async def show_session(call: Call) -> ASGIApp:
     host, id = call.host, call.session_id or ""
     hosted = await call.find()
-    kept = await to_thread.run_sync(find_summary, host, id)
     if hosted is not None:
-        return reply(describe_whole(hosted, kept, read_only=call.facts.read_only))
+        return await reply_whole(call, hosted)
+    kept, branch = await to_thread.run_sync(_look, host, id)
     if kept is None:
         raise SessionNotFoundError(f"There is no session {id}.")
     last = await to_thread.run_sync(host.last_event, id)
     facts = describe_kept(kept)
     known = {name: getattr(facts, name) for name in facts.__struct_fields__}
-    return reply(SessionDetails(**known, last_event=last, read_only=call.facts.read_only))
+    return reply(SessionDetails(**known, last_event=last, read_only=call.facts.read_only, branch=branch))
 
 
-def find_summary(host: SessionHost, id: str) -> SessionSummary | None:
-    if host.store is None:
-        return None
-    return next((each for each in host.store.list() if each.id == id), None)
+async def reply_whole(call: Call, hosted: HostedSession, status: int = 200) -> ASGIApp:
+    """A session that is open, as it is now."""
+    kept, branch = await to_thread.run_sync(_look, call.host, hosted.id)
+    return reply(describe_whole(hosted, kept, read_only=call.facts.read_only, branch=branch), status)
+
+
+async def reply_changed(call: Call, hosted: HostedSession) -> ASGIApp:
+    """The same after somebody has changed it, which everybody is told."""
+    hosted.tell("session_changed", describe_change(hosted))
+    return await reply_whole(call, hosted)
+
+
+def _look(host: SessionHost, id: str) -> tuple[SessionSummary | None, str]:
+    """What only files know: a session as it is kept, and the branch of its directory."""
+    kept = None if host.store is None else next((each for each in host.store.list() if each.id == id), None)
+    hosted = host.sessions.get(id)
+    cwd = hosted.session.cwd if hosted is not None else "" if kept is None else kept.cwd
+    return kept, find_branch(cwd) if cwd else ""
 
 
 async def change_session(call: Call) -> ASGIApp:
@@ -171,10 +185,7 @@ async def change_session(call: Call) -> ASGIApp:
     if wanted.name is not UNSET:
         await session.session.open()
         session.name = wanted.name
-    hosted.tell("session_changed", {"name": session.name, "permissionMode": session.permission_mode,
-                                    "model": session.session.model})  # fmt: skip
-    kept = await to_thread.run_sync(find_summary, call.host, hosted.id)
-    return reply(describe_whole(hosted, kept, read_only=call.facts.read_only))
+    return await reply_changed(call, hosted)
 
 
 async def delete_session(call: Call) -> ASGIApp:

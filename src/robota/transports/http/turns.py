@@ -15,6 +15,7 @@ from robota.core.messages import ImagePart, Json, JsonObject, Prompt, TextPart
 from robota.sdk.commands.system.context import list_parts
 from robota.sdk.fuzzy import find
 from robota.sdk.project_files import ProjectFiles
+from robota.sdk.round_usage import list_rounds
 from robota.transports.http.call import Call
 from robota.transports.http.replies import HttpError, reply
 from robota.transports.http.route import Route, at_both
@@ -243,7 +244,11 @@ async def tasks(call: Call) -> ASGIApp:
 
 
 async def usage(call: Call) -> ASGIApp:
-    return reply(to_builtins((await call.session()).session.session.usage.snapshot()))
+    session = (await call.session()).session.session
+    rounds = list_rounds(session.history, session.usage, session.model)
+    report = session.usage.snapshot()
+    told = {"costUsd": report.total.cost_usd, "rounds": to_builtins(rounds)}
+    return reply({**to_builtins(report), **told})
 
 
 async def files(call: Call) -> ASGIApp:
