@@ -21,6 +21,7 @@ from robota.sdk.commands.run import carry_out
 from robota.sdk.execution import ExecutionResult
 from robota.sdk.following import open_follower
 from robota.transports.event_text import EventTexts
+from robota.transports.presence import Presence
 from robota.transports.reader import PastEvents, Reader
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ class HostedSession:
         """The trust question that somebody has answered with no: it is not asked again."""
         self.files: ProjectFiles | None = None
         """For completion, once somebody asked."""
-        self.clients: dict[str, JsonObject] = {}
-        """Who is connected by WebSocket, by the id of the connection."""
+        self.presence = Presence(self.tell)
         self._submits: set[asyncio.Task[ExecutionResult[object]]] = set()
         self._detach = session.questions.attach(wait_for_answer)
 

@@ -23,6 +23,7 @@ from robota.core.messages import Json, JsonObject
 from robota.core.ports import new_uuid
 from robota.sdk.interactive import InteractiveSession
 from robota.transports.host import HostedSession
+from robota.transports.presence import NAME_LENGTH
 from robota.transports.reader import Frame, Reader
 
 SendText: TypeAlias = Callable[[str], Awaitable[None] | None]
@@ -31,7 +32,6 @@ WINDOW = 1_000
 AT_ONCE = 8
 """Messages of one client that are worked on at the same time."""
 CLOSING_SECONDS = 2.0
-_NAME_LENGTH = 64
 
 
 class ProtocolError(Exception):
@@ -61,7 +61,7 @@ class WsHandler:
         self.id = new_uuid()
         self._hosted = hosted
         self._send = send
-        self._name = name[:_NAME_LENGTH]
+        self._name = name[:NAME_LENGTH]
         self._read_only = read_only
         self._reader: Reader = hosted.read(hosted.session.events.seq if after is None else after)
         self._unacknowledged: deque[int] | None = None
@@ -72,8 +72,7 @@ class WsHandler:
         self._work: set[asyncio.Task[None]] = set()
         self.pump = asyncio.get_running_loop().create_task(self._write())
         """Sends; done when the session has been closed."""
-        hosted.clients[self.id] = {"id": self.id, "name": self._name, "typing": False}
-        self._tell_presence()
+        self._leave = hosted.presence.arrive(self.id, name)
 
     # --- out ----------------------------------------------------------------------------------------------
 
@@ -104,9 +103,6 @@ class WsHandler:
     def _tell(self, name: str, data: JsonObject) -> None:
         """An answer for this client alone, behind the events that came before it."""
         self._reader.tell(name, data)
-
-    def _tell_presence(self) -> None:
-        self._hosted.tell("presence", {"clients": list(self._hosted.clients.values())})
 
     # --- in -----------------------------------------------------------------------------------------------
 
@@ -144,13 +140,12 @@ class WsHandler:
     async def cleanup(self) -> None:
         """The client has left; the session goes on."""
         self._left = True
-        self._hosted.clients.pop(self.id, None)
         self._reader.close()
         tasks = [self.pump, *self._work]
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks, timeout=CLOSING_SECONDS)
-        self._tell_presence()
+        self._leave()
 
     # --- messages -----------------------------------------------------------------------------------------
 
@@ -220,8 +215,7 @@ class WsHandler:
         typing = message.get("typing", True)
         if not isinstance(typing, bool):
             raise ProtocolError("`typing` of typing is true or false.")
-        self._hosted.clients[self.id] = {"id": self.id, "name": self._name, "typing": typing}
-        self._tell_presence()
+        self._hosted.presence.set_typing(self.id, typing)
 
 
 Action: TypeAlias = Callable[[WsHandler, JsonObject], Awaitable[None]]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.serving import TOKEN, Serving, ended, numbers, serving, until
+from tests.support.serving import TOKEN, Serving, SseEvent, ended, numbers, read_events, serving, until
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -112,6 +112,33 @@ async def test_what_a_session_is_can_be_asked_and_commands_run(project: Path) ->
     assert heard[-1]["name"] == "help"
     assert heard[-1]["success"] is True
     assert [each["typing"] for each in presence["clients"]] == [True]
+
+
+async def test_those_who_read_events_are_shown_to_each_other_and_who_is_writing(project: Path) -> None:
+    def watched(names: dict[str, bool]) -> Callable[[SseEvent], bool]:
+        return lambda event: (
+            event.name == "presence"
+            and {each["name"]: each["typing"] for each in event.data["clients"]} == names
+        )
+
+    async with serving(ScriptedProvider("Hello."), project) as server:
+        id = await server.new()
+        path = f"/sessions/{id}/events?client="
+
+        async def come(letter: str, name: str, names: dict[str, bool]) -> None:
+            await read_events(server.client, path + letter, watched(names), **{"robota-client": name})
+
+        async def write(client: str) -> bool:
+            sent = await server.client.post(f"/sessions/{id}/typing", json={"client": client, "typing": True})
+            return bool(sent.json()["accepted"])
+
+        anna = asyncio.create_task(come("a", "Anna", {"Anna": False, "Bo": True}))
+        await come("c", "Cy", {"Anna": False, "Cy": False})
+        bo = asyncio.create_task(come("b", "Bo", {"Bo": True}))
+        while not await write("b"):  # noqa: ASYNC110 - until it is there
+            await asyncio.sleep(0.001)
+        await asyncio.gather(anna, bo)
+        assert not await write("nobody")
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,10 @@ def write_frames(frames: Sequence[Frame]) -> bytes:
 class EventStream:
     """The answer to `GET …/events`: it lasts as long as its reader and its client."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, arrive: Callable[[], Callable[[], None]] | None = None) -> None:
         self._reader = reader
+        self._arrive = arrive
+        """Shows the client to the others; what it returns takes that back."""
         self._wrote = False
         """Something was sent since the clock last looked."""
         self._sending_since = 0.0
@@ -51,6 +53,7 @@ class EventStream:
         leaving = loop.create_task(wait_for_leave(receive))
         leaving.add_done_callback(lambda _: reader.close())
         abort = scope.get("extensions", {}).get(ABORT, reader.close)
+        leave = self._arrive() if self._arrive is not None else bool
         clock = Clock(PING_SECONDS, lambda: self._look(loop, abort))
         try:
             await send_head(send)
@@ -65,6 +68,7 @@ class EventStream:
             clock.stop()
             reader.close()
             leaving.cancel()
+            leave()
 
     async def _send(self, send: Send, body: bytes, loop: asyncio.AbstractEventLoop) -> None:
         self._sending_since, self._wrote = loop.time(), True

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from anyio import to_thread
-from msgspec import Struct, to_builtins
+from msgspec import Meta, Struct, to_builtins
 from starlette.types import ASGIApp
 
 from robota.core.messages import ImagePart, Json, JsonObject, Prompt, TextPart
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
 
 MOST_FILES = 50
+ClientId: TypeAlias = Annotated[str, Meta(max_length=64)]
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -72,11 +74,21 @@ class GivenAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     answer: Any
 
 
+class Typing(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether somebody is writing a prompt."""
+
+    client: ClientId
+    """As in the address of its events."""
+    typing: bool = True
+
+
 class EventsQuery(Struct, frozen=True):
     """Where to begin."""
 
     after: int = 0
     """The number of the last event that is known."""
+    client: ClientId = ""
+    """Who watches, for the others: a name of the connection that no other client has."""
 
 
 class FilesQuery(Struct, frozen=True):
@@ -153,6 +165,14 @@ async def steer(call: Call) -> ASGIApp:
     return reply({"accepted": True}, 202)
 
 
+async def tell_typing(call: Call) -> ASGIApp:
+    wanted = await call.body(Typing)
+    hosted = await call.find() if call.session_id else await call.session()
+    return reply(
+        {"accepted": hosted is not None and hosted.presence.set_typing(wanted.client, wanted.typing)}
+    )
+
+
 async def answer_question(call: Call) -> ASGIApp:
     wanted = await call.body(GivenAnswer)
     hosted = await call.session()
@@ -176,7 +196,8 @@ async def events(call: Call) -> ASGIApp:
     after = max(call.query.after, read_last_id(call))
     hosted = await call.session() if call.session_id is None else await call.find()
     if hosted is not None:
-        return EventStream(hosted.read(after))
+        reader, id = hosted.read(after), call.query.client
+        return EventStream(reader, partial(hosted.presence.arrive, id, call.client) if id else None)
     return EventStream(call.host.read_past(call.session_id or "", after))
 
 
@@ -315,6 +336,10 @@ ROUTES = at_both(
     Route(
         method="POST", path="/steer", handler=steer, body=Steer, changes=True,
         summary="Tell the model something while it works.", answers={202: Accepted},
+    ),
+    Route(
+        method="POST", path="/typing", handler=tell_typing, body=Typing,
+        summary="Tell the others who watch that a prompt is being written.", answers={200: Accepted},
     ),
     Route(
         method="POST", path="/questions/{qid}", handler=answer_question, body=GivenAnswer, changes=True,
