@@ -514,6 +514,24 @@ async def test_everything_else_that_is_done_to_a_session(tmp_path: Path) -> None
     assert [entry["event"] for entry in report.entries][-1] == "session_shutdown"
 
 
+async def test_tools_that_come_and_go_in_the_middle_of_a_run(tmp_path: Path) -> None:
+    wait = call("sleep", "s", seconds=0)
+    recorded = scripted(tmp_path, [wait], [call("add", "a", a=1, b=2), wait], "done", tools=(sleep,))
+    agent = recorded.session.agent
+    offers = [(add, sleep), (add,)]
+
+    def offer(event: object) -> None:
+        if offers:
+            agent.tools = offers.pop(0)
+
+    recorded.session.events.on(ToolStarted, offer)
+    await recorded.run("go")
+
+    report = await assert_replays(recorded)
+    offered = [entry["tools"] for entry in report.entries if entry["event"] == "provider_request"]
+    assert [[tool["name"] for tool in tools] for tools in offered] == [["sleep"], ["add", "sleep"], ["add"]]
+
+
 async def test_changes_in_the_middle_of_a_run(tmp_path: Path) -> None:
     recorded = scripted(tmp_path, ["a", "b", call("sleep", "s", seconds=0)], ["c", "d"], tools=(add, sleep))
     session = recorded.session

@@ -61,6 +61,7 @@ class ReplayProvider(Struct, eq=False):
         if not replies:
             await world.stop_here("reply of the model")
         reply = replies.popleft()
+        world.on_request(world.action)
         for piece in reply.pieces:
             if isinstance(piece, Meanwhile):
                 world.clock.do(piece.record)

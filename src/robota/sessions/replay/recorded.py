@@ -151,6 +151,8 @@ class RecordedReply(Struct, eq=False):
     """Its end is on record."""
     sums_up: bool = False
     """The last of a run, or a summary, in which calls are not taken."""
+    tools: list[JsonObject] | None = None
+    """The schemas of the tools that were offered, when they were others than before."""
     surface: str | None = None
     """Of the provider's own events."""
     natives: NativeNumbers = field(default_factory=NativeNumbers)
@@ -280,8 +282,6 @@ class Action(Struct, eq=False):
     """Texts of the compaction marks, for what code wrote into them."""
     system: str | None = None
     """The system message that was new in this action."""
-    tools: list[JsonObject] | None = None
-    """The schemas of the tools, when they were new in this action."""
     interrupted: bool = False
     finished: bool = False
     """Its end is on record, too."""

@@ -219,7 +219,7 @@ class _Taker:
         if record.extra is not None:
             self.action.draw(record.extra)
         elif record.tools is not None:
-            self.tools = self.action.tools = list(record.tools)
+            self.tools = self.reply.tools = list(record.tools)
 
     def take_stream(self, record: records.Stream) -> None:
         for kind, text, at in record.pieces.each(native=False):

@@ -135,7 +135,11 @@ class _SegmentReplay:
         self.replay = replay
         self.segment = segment
         self.world = ReplayWorld(
-            segment, self.do_aside, on_cut=self.end_early, on_mismatch=self.note_mismatch
+            segment,
+            self.do_aside,
+            on_request=self.offer_tools,
+            on_cut=self.end_early,
+            on_mismatch=self.note_mismatch,
         )
         self.judge = RecordedJudge(self.world)
         self.questions = RecordedQuestions(self.world)
@@ -250,8 +254,13 @@ class _SegmentReplay:
         agent = self.session.agent
         if action.system is not None and self.replay.changes.system_message is None:
             agent.system_message = action.system
-        if action.tools is not None:
-            agent.tools = self.tools(action.tools)
+        self.offer_tools(action)
+
+    def offer_tools(self, action: Action) -> None:
+        """Those of its next request. Servers come and go while a run is at work."""
+        schemas = action.replies[0].tools if action.replies else None
+        if schemas is not None:
+            self.session.agent.tools = self.tools(schemas)
 
     def do_aside(self, session: Session, aside: Any) -> None:
         limits = isinstance(aside, records.SessionChange) and aside.change == "budget"

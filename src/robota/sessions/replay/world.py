@@ -102,13 +102,16 @@ class ReplayWorld:
         segment: Segment,
         do_aside: Callable[[Session, Record], None],
         *,
+        on_request: Callable[[Action], None],
         on_cut: Callable[[], None],
         on_mismatch: Callable[[str], None],
     ) -> None:
-        """`on_cut` is called where the recording ends in the middle of something, `on_mismatch` when the
-        session wants what is not on record."""
+        """`on_request` is called when the model is asked, so that the next request has what it had, `on_cut`
+        where the recording ends in the middle of something, `on_mismatch` when the session wants what is not
+        on record."""
         self.facts = segment.facts
         self.action = segment.start
+        self.on_request = on_request
         self._on_cut = on_cut
         self._on_mismatch = on_mismatch
         self._last = segment.actions[-1] if segment.actions and not segment.closed else None
