@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from robota.core.event_history import EventHistory
 from robota.core.event_names import innermost, owner_path, plugin_events
+from robota.core.event_service import EventHistory
 from robota.core.events import (
     AnyTurnEvent,
     OwnerPathSegment,

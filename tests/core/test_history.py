@@ -5,14 +5,18 @@ import pytest
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
-from robota.core.history import (
+from robota.core.messages import (
+    AssistantMessage,
     HistoryEntry,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
     chat_entry_to_message,
     get_messages_for_api,
     is_chat_entry,
     message_to_history_entry,
 )
-from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 MESSAGES = [SystemMessage("s"), UserMessage("u"), AssistantMessage("a"), ToolMessage("t", "call_0", "add")]
 TOOL_START = HistoryEntry(category="event", type="tool-start", data={"toolName": "add"})

@@ -11,7 +11,7 @@ from tests.bench.test_counted_work import CallCount
 from tests.plugins.office import ADDING, open_session
 
 from robota.core import plugin
-from robota.core.plugin_events import PluginEvents
+from robota.core.plugin import PluginEvents
 
 pytestmark = pytest.mark.anyio
 PROGRAM = """

@@ -14,7 +14,7 @@ from robota.providers.definitions import all_definitions
 from robota.providers.gemini.provider import GeminiProvider
 from robota.providers.openai import OpenAIProvider
 from robota.providers.openai_compatible import OpenAICompatibleProvider
-from robota.providers.wire.credentials import KEY_VARIABLES
+from robota.providers.wire.channel import KEY_VARIABLES
 from robota.testing import ModelServer
 
 pytestmark = pytest.mark.anyio

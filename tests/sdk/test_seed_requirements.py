@@ -18,7 +18,7 @@ import robota.tools
 from robota.core.bus import EventBus
 from robota.core.errors import ConfigurationError, SessionBusyError
 from robota.core.events import SessionInit
-from robota.core.history import is_chat_entry
+from robota.core.messages import is_chat_entry
 from robota.core.provider import Capabilities, NativeWebTool
 from robota.sdk.agents.definition import AgentDefinition
 from robota.sdk.agents.loader import load_agents

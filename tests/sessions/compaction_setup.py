@@ -10,9 +10,8 @@ from robota.core.events import Event, ReplayEvent, SummaryCalled, TurnEvent
 from robota.core.hooks import HookOutcome, parse_hooks, run_hooks
 from robota.core.messages import AssistantMessage, Json, Message, UserMessage
 from robota.core.ports import REAL_WORLD, Ports
-from robota.core.provider import ChatRequest, Chunk, ModelSettings, Provider
+from robota.core.provider import ChatRequest, Chunk, ModelSettings, Provider, ProviderWrapper
 from robota.core.robota import AgentConfig, Robota, RunLimits
-from robota.core.wrapper import ProviderWrapper
 from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
 from robota.sessions.compaction.sections import CompactionSection
 from robota.sessions.context_window_tracker import ContextWindowTracker

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from robota.core.history import HistoryEntry
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
+    HistoryEntry,
     ImagePart,
     ImageUriPart,
     Message,

@@ -23,7 +23,7 @@ from robota.core.events import (
     ToolStarted,
     TurnEvent,
 )
-from robota.core.history import HistoryEntry
+from robota.core.messages import HistoryEntry
 from robota.core.provider import ChatRequest, ReasoningChunk, ToolInputChunk
 from robota.core.tool import ToolContext
 from robota.core.tool_call import NOT_STARTED

@@ -11,8 +11,14 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from tests.sessions.exported import HOSTILE, NOON, record_full_of, record_of
 
-from robota.core.history import HistoryEntry, message_to_history_entry
-from robota.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from robota.core.messages import (
+    AssistantMessage,
+    HistoryEntry,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    message_to_history_entry,
+)
 from robota.sessions.export.markdown import export_markdown
 
 DATA = Path(__file__).parent / "data" / "export"

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robota.core.errors import ValidationError
-from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
+    HistoryEntry,
     ImagePart,
     ImageUriPart,
     Message,
@@ -21,6 +21,7 @@ from robota.core.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    message_to_history_entry,
 )
 from robota.sessions.store.message_codec import (
     history_entry_from_record,

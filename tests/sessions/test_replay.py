@@ -28,8 +28,7 @@ from robota.core.events import (
     ToolEnded,
     ToolStarted,
 )
-from robota.core.history import HistoryEntry
-from robota.core.messages import ImagePart, TextPart, TokenUsage
+from robota.core.messages import HistoryEntry, ImagePart, TextPart, TokenUsage
 from robota.core.provider import (
     ChatRequest,
     MetadataChunk,

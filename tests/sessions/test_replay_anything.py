@@ -26,9 +26,8 @@ from robota.core.events import (
     ToolExecutionResult,
     ToolStarted,
 )
-from robota.core.history import HistoryEntry
 from robota.core.hooks import HookOutcome
-from robota.core.messages import TokenUsage
+from robota.core.messages import HistoryEntry, TokenUsage
 from robota.core.provider import MetadataChunk, ReasoningChunk, RetryNotice, StopChunk
 from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.tool import ToolContext, ToolResult

@@ -11,8 +11,7 @@ from tests.sessions.test_replay_anything import Chance, do_something, make_sessi
 
 from robota.core.errors import SessionBusyError, ValidationError
 from robota.core.events import TextDelta
-from robota.core.history import HistoryEntry
-from robota.core.messages import Message
+from robota.core.messages import HistoryEntry, Message
 from robota.sessions.replay.log_entries import replay_session_log_entries
 from robota.sessions.rewind import is_prompt, rewind, take_back_rewind
 from robota.sessions.session import Session

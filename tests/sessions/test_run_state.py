@@ -15,7 +15,7 @@ from robota.core.provider import ChatRequest
 from robota.core.robota import DEFAULT_MAX_IDENTICAL_FAILURES
 from robota.core.run import RunState
 from robota.sessions.journal.conversation import ConversationFold
-from robota.sessions.journal.memory import MemoryJournal
+from robota.sessions.journal.port import MemoryJournal
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import Delay, Fail, ScriptedProvider, call
 from robota.tools.function_tool import tool

@@ -13,7 +13,7 @@ from tests.sessions.live_session import Studio, all_bytes, run
 
 from robota.core.errors import AbortError, ProviderError
 from robota.core.events import TextDelta
-from robota.core.history import HistoryEntry
+from robota.core.messages import HistoryEntry
 from robota.core.provider import NativePayload
 from robota.core.questions import PermissionAnswer
 from robota.core.tool import ToolContext, ToolResult

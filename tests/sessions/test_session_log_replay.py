@@ -12,8 +12,7 @@ from tests.sessions.recorded_session import RecordedSession, add, scripted, serv
 
 from robota.core.errors import ProviderError
 from robota.core.events import TextDelta
-from robota.core.history import HistoryEntry
-from robota.core.messages import JsonObject
+from robota.core.messages import HistoryEntry, JsonObject
 from robota.sessions.journal.entries import SessionLogEntries, load_session_log_entries
 from robota.sessions.replay.log_entries import (
     replay_session_log_entries,

@@ -14,8 +14,7 @@ import pytest
 from tests.sessions.live_session import Studio, fired, listen_to, run
 
 from robota.core.errors import ConfigurationError, PromptBlockedError, ValidationError
-from robota.core.history import HistoryEntry
-from robota.core.messages import AssistantMessage, ToolMessage, UserMessage
+from robota.core.messages import AssistantMessage, HistoryEntry, ToolMessage, UserMessage
 from robota.sessions.journal.port import JournalError, SessionLockedError
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session

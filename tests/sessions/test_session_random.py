@@ -15,9 +15,8 @@ from tests.support.cancel import AwaitCounter
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import RobotaError
-from robota.core.history import HistoryEntry
 from robota.core.hooks import HookOutcome
-from robota.core.messages import Json, UserMessage
+from robota.core.messages import HistoryEntry, Json, UserMessage
 from robota.core.provider import ChatRequest
 from robota.sessions.rewind import rewind, take_back_rewind
 from robota.testing import Delay, Fail, ScriptedProvider, call

@@ -10,8 +10,8 @@ from tests.support.history import assert_valid_for_a_request
 from tests.support.session_options import fork_session, resume_session
 
 from robota.core.errors import StorageError, ValidationError
-from robota.core.history import HistoryEntry
 from robota.core.jsontext import encode
+from robota.core.messages import HistoryEntry
 from robota.sessions.options import SessionOptions
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.start import LEFT_OUT, restore, restore_journal

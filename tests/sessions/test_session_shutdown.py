@@ -15,7 +15,7 @@ from tests.support.processes import mark, read_fifo
 
 from robota.core.errors import AbortError, SessionBusyError
 from robota.core.events import TextDelta
-from robota.core.history import HistoryEntry
+from robota.core.messages import HistoryEntry
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import Stall, call
 from robota.tools.function_tool import tool

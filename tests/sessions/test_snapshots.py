@@ -12,9 +12,8 @@ from msgspec import Raw
 from msgspec.json import format as format_json
 from tests.sessions.recorded_session import scripted
 
-from robota.core.history import message_to_history_entry
 from robota.core.jsontext import decode, encode
-from robota.core.messages import AssistantMessage, UserMessage
+from robota.core.messages import AssistantMessage, UserMessage, message_to_history_entry
 from robota.sessions.redaction import REDACTED, Redactor
 from robota.sessions.snapshots import RedactedHistory
 from robota.sessions.store.session_record import FIELD_ORDER, seal

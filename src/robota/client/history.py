@@ -17,8 +17,14 @@ from robota.core.events import (
     ToolStarted,
     TurnEvent,
 )
-from robota.core.history import HistoryEntry, message_to_history_entry
-from robota.core.messages import AssistantMessage, JsonObject, Message, UserMessage
+from robota.core.messages import (
+    AssistantMessage,
+    HistoryEntry,
+    JsonObject,
+    Message,
+    UserMessage,
+    message_to_history_entry,
+)
 from robota.sdk.timeline import summary_entry, tool_entry
 from robota.sdk.tool_states import ToolState, ToolStates
 

@@ -23,8 +23,7 @@ from robota.core.closing import Closing
 from robota.core.context import ContextWindowState, window_state
 from robota.core.errors import NetworkError, RobotaError, SessionBusyError, SessionNotFoundError
 from robota.core.events import TurnEvent
-from robota.core.history import HistoryEntry
-from robota.core.messages import ImagePart, Json, JsonObject, Message, Prompt, prompt_text
+from robota.core.messages import HistoryEntry, ImagePart, Json, JsonObject, Message, Prompt, prompt_text
 from robota.core.ports import new_uuid
 from robota.core.robota import check_prompt
 from robota.http.sse import ServerSentEvent

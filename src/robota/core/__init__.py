@@ -9,17 +9,15 @@ from robota._lazy import lazy_names
 
 _MODULES = {
     "robota.core.messages": (
-        "AssistantMessage FilePart ImagePart ImageUriPart Json JsonObject Message Part Prompt "
+        "AssistantMessage FilePart HistoryEntry ImagePart ImageUriPart Json JsonObject Message Part Prompt "
         "ReasoningBlock StopReason SystemMessage TextPart TokenUsage ToolCall ToolMessage UserMessage "
-        "make_message user_message"
-    ),
-    "robota.core.history": (
-        "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry message_to_history_entry"
+        "chat_entry_to_message get_messages_for_api is_chat_entry make_message message_to_history_entry "
+        "user_message"
     ),
     "robota.core.conversation": "ConversationStore",
     "robota.core.event_service": (
-        "AGENT_EVENTS EVENT_NAMES EVENT_PREFIXES EXECUTION_EVENTS EventService NamedEvent TASK_EVENTS "
-        "TOOL_EVENTS USER_EVENTS"
+        "AGENT_EVENTS EVENT_NAMES EVENT_PREFIXES EXECUTION_EVENTS EventHistory EventService NamedEvent "
+        "TASK_EVENTS TOOL_EVENTS USER_EVENTS"
     ),
     "robota.core.events": (
         "AnyEvent AnyReplayEvent AnyTurnEvent AssistantMessageCommitted BackgroundGroupChanged "
@@ -43,8 +41,8 @@ _MODULES = {
     ),
     "robota.core.provider": (
         "Capabilities ChatRequest Chunk MetadataChunk ModelSettings NativePayload NativeWebTool "
-        "NativeWebTools Provider ReasoningChunk RetryNotice ServerToolChunk StopChunk TextChunk "
-        "ToolInputChunk ToolSchema assert_native_web_tools_available get_provider_capabilities "
+        "NativeWebTools Provider ProviderWrapper ReasoningChunk RetryNotice ServerToolChunk StopChunk "
+        "TextChunk ToolInputChunk ToolSchema assert_native_web_tools_available get_provider_capabilities "
         "get_provider_secrets"
     ),
     "robota.core.reply": "chat",
@@ -85,7 +83,6 @@ _MODULES = {
         "ProviderDefinition SetupHelpLink SetupStep find_provider_definition "
         "format_supported_provider_types"
     ),
-    "robota.core.event_history": "EventHistory",
     "robota.core.transport": "SessionLike TransportAdapter",
     "robota.core.context": (
         "ContextEstimate ContextWindowState estimate_context_tokens_from_messages "
@@ -95,7 +92,6 @@ _MODULES = {
         "ChoiceAnswer ChoiceQuestion FormAnswer FormQuestion PermissionAnswer PermissionQuestion "
         "PlanAnswer PlanQuestion Question QuestionOption"
     ),
-    "robota.core.wrapper": "ProviderWrapper",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -43,11 +43,11 @@ from robota.core.errors import from_unknown as from_unknown
 from robota.core.errors import get_error_code as get_error_code
 from robota.core.errors import is_recoverable as is_recoverable
 from robota.core.errors import wrap_provider_error as wrap_provider_error
-from robota.core.event_history import EventHistory as EventHistory
 from robota.core.event_service import AGENT_EVENTS as AGENT_EVENTS
 from robota.core.event_service import EVENT_NAMES as EVENT_NAMES
 from robota.core.event_service import EVENT_PREFIXES as EVENT_PREFIXES
 from robota.core.event_service import EXECUTION_EVENTS as EXECUTION_EVENTS
+from robota.core.event_service import EventHistory as EventHistory
 from robota.core.event_service import EventService as EventService
 from robota.core.event_service import NamedEvent as NamedEvent
 from robota.core.event_service import TASK_EVENTS as TASK_EVENTS
@@ -106,11 +106,6 @@ from robota.core.events import ToolMessageCommitted as ToolMessageCommitted
 from robota.core.events import ToolProgressed as ToolProgressed
 from robota.core.events import ToolStarted as ToolStarted
 from robota.core.events import TurnEvent as TurnEvent
-from robota.core.history import HistoryEntry as HistoryEntry
-from robota.core.history import chat_entry_to_message as chat_entry_to_message
-from robota.core.history import get_messages_for_api as get_messages_for_api
-from robota.core.history import is_chat_entry as is_chat_entry
-from robota.core.history import message_to_history_entry as message_to_history_entry
 from robota.core.hooks import CommandExecutor as CommandExecutor
 from robota.core.hooks import HOOK_EVENTS as HOOK_EVENTS
 from robota.core.hooks import HOOK_TYPES as HOOK_TYPES
@@ -132,6 +127,7 @@ from robota.core.hooks import parse_hooks as parse_hooks
 from robota.core.hooks import run_hooks as run_hooks
 from robota.core.messages import AssistantMessage as AssistantMessage
 from robota.core.messages import FilePart as FilePart
+from robota.core.messages import HistoryEntry as HistoryEntry
 from robota.core.messages import ImagePart as ImagePart
 from robota.core.messages import ImageUriPart as ImageUriPart
 from robota.core.messages import Json as Json
@@ -147,7 +143,11 @@ from robota.core.messages import TokenUsage as TokenUsage
 from robota.core.messages import ToolCall as ToolCall
 from robota.core.messages import ToolMessage as ToolMessage
 from robota.core.messages import UserMessage as UserMessage
+from robota.core.messages import chat_entry_to_message as chat_entry_to_message
+from robota.core.messages import get_messages_for_api as get_messages_for_api
+from robota.core.messages import is_chat_entry as is_chat_entry
 from robota.core.messages import make_message as make_message
+from robota.core.messages import message_to_history_entry as message_to_history_entry
 from robota.core.messages import user_message as user_message
 from robota.core.models import CLAUDE_MODELS as CLAUDE_MODELS
 from robota.core.models import DEFAULT_CONTEXT_WINDOW as DEFAULT_CONTEXT_WINDOW
@@ -195,6 +195,7 @@ from robota.core.provider import NativePayload as NativePayload
 from robota.core.provider import NativeWebTool as NativeWebTool
 from robota.core.provider import NativeWebTools as NativeWebTools
 from robota.core.provider import Provider as Provider
+from robota.core.provider import ProviderWrapper as ProviderWrapper
 from robota.core.provider import ReasoningChunk as ReasoningChunk
 from robota.core.provider import RetryNotice as RetryNotice
 from robota.core.provider import ServerToolChunk as ServerToolChunk
@@ -252,4 +253,3 @@ from robota.core.tool_call import RunTool as RunTool
 from robota.core.tool_call import invoke_tool as invoke_tool
 from robota.core.transport import SessionLike as SessionLike
 from robota.core.transport import TransportAdapter as TransportAdapter
-from robota.core.wrapper import ProviderWrapper as ProviderWrapper

@@ -1,4 +1,4 @@
-"""An agent as a tool of another one: it gets a task, works on it by itself, and gives its answer."""
+"""An agent that works for another one: as a tool that gets a task, and as a part of the other's run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from robota.core.errors import ConfigurationError
+from robota.core.event_names import is_only_shown
+from robota.core.events import SubagentEvent, TurnEvent
 from robota.core.messages import JsonObject
+from robota.core.plugin import plugins_for_child
 from robota.core.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from robota.core.robota import Robota
     from robota.core.run import RunResult
+
 
 TASK_SCHEMA: JsonObject = {
     "type": "object",
@@ -77,3 +81,23 @@ def copy_agent(agent: Robota) -> Robota:
         limits=agent.limits,
         config=agent.config,
     )
+
+
+async def run_worker(agent: Robota, worker: Robota, agent_id: str, task: str) -> RunResult:
+    """Let the worker do its task as a part of the agent's run, and close it."""
+    events, state = agent.events, agent.run_state
+    execution = "" if state is None else state.execution_id
+
+    def pass_on(event: TurnEvent) -> None:
+        seq = events.seq if is_only_shown(event) else events.next_seq()
+        inner: object = event
+        events.emit(SubagentEvent(agent_id=agent_id, inner=inner, execution_id=execution, seq=seq))  # type: ignore[arg-type]
+
+    own, stop = worker.plugins, worker.events.on(TurnEvent, pass_on)
+    worker.plugins = (*own, *plugins_for_child(agent.plugins, agent_id))
+    try:
+        async with worker:
+            return await worker.run(task)
+    finally:
+        stop()
+        worker.plugins = own

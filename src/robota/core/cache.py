@@ -22,13 +22,13 @@ from robota.core.provider import (
     Chunk,
     MetadataChunk,
     Provider,
+    ProviderWrapper,
     ReasoningChunk,
     ServerToolChunk,
     StopChunk,
     TextChunk,
     ToolInputChunk,
 )
-from robota.core.wrapper import ProviderWrapper
 
 _KINDS: dict[str, type[Chunk]] = {
     "text": TextChunk,

@@ -14,12 +14,11 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.call_names import CallNames
 from robota.core.context import ContextTally
 from robota.core.encoded import EncodedHistory, MessageView
-from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.messages import (
     AssistantMessage,
+    HistoryEntry,
     Json,
     Message,
     MessageState,
@@ -27,8 +26,41 @@ from robota.core.messages import (
     SystemMessage,
     ToolCall,
     ToolMessage,
+    message_to_history_entry,
 )
 from robota.core.ports import REAL_WORLD, Ports, timestamp
+
+
+class CallNames(Struct, eq=False):
+    """Ids of tool calls as the model sees them: each its own, even when a provider reused one."""
+
+    renamed: dict[str, str] = {}
+    """Calls of the last answer whose ids were used before, and what they are called instead."""
+    _seen: dict[str, int] = {}
+
+    def rename(self, message: AssistantMessage) -> AssistantMessage:
+        """An answer with its calls under names that no earlier call has."""
+        if not message.tool_calls:
+            return message
+        seen = self._seen
+        repeated = [call.id for call in message.tool_calls if call.id in seen]
+        for call in message.tool_calls:
+            seen.setdefault(call.id, 1)  # first all of its own: no new name may hit one of them
+        self.renamed = {used: self._unused(used) for used in repeated}
+        if not repeated:
+            return message
+        calls = tuple(replace(call, id=self.renamed.get(call.id, call.id)) for call in message.tool_calls)
+        return replace(message, tool_calls=calls)
+
+    def _unused(self, wanted: str) -> str:
+        seen = self._seen
+        while True:
+            seen[wanted] += 1
+            other = f"{wanted}_{seen[wanted]}"
+            if other not in seen:
+                seen[other] = 1
+                return other
+
 
 INTERRUPTION_NOTE = "\n\n[This response was interrupted by the user]"
 SUMMARY_HEADING = "[Context Summary]"

@@ -6,6 +6,7 @@ a listener gets.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -19,6 +20,7 @@ from robota.core.given import suggest
 
 if TYPE_CHECKING:
     from robota.core.bus import EventBus, HandlerTable, Unsubscribe
+
 
 USER_EVENTS = ("user.input",)
 EXECUTION_EVENTS = ("execution.start", "execution.complete", "execution.error")
@@ -145,3 +147,27 @@ def _check(name: str) -> None:
     known = (*EVENT_NAMES, *(f"{prefix}*" for prefix in EVENT_PREFIXES), "*")
     if name not in known:
         raise ConfigurationError(f"There is no event {name!r}; {suggest(name, known)}")
+
+
+class EventHistory:
+    """A listener that remembers the last events of an agent; when it is full the oldest is forgotten."""
+
+    def __init__(self, agent_id: str = "", *, limit: int = 10_000) -> None:
+        self._agent_id = agent_id
+        self._events: deque[TurnEvent] = deque(maxlen=limit)
+
+    def __call__(self, event: TurnEvent) -> None:
+        self._events.append(event)
+
+    def events(self, *, owner: str | None = None) -> list[TurnEvent]:
+        """The events in order; `owner` is the id of an agent, an execution or a tool call on their path."""
+        if owner is None:
+            return list(self._events)
+        return [
+            event
+            for event in self._events
+            if any(segment.owner_id == owner for segment in owner_path(event, self._agent_id))
+        ]
+
+    def clear(self) -> None:
+        self._events.clear()

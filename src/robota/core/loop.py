@@ -44,8 +44,7 @@ from robota.core.messages import (
 )
 from robota.core.model_call import ModelCall
 from robota.core.models import describe_unknown_model, is_known_model
-from robota.core.plugin import Refusal
-from robota.core.plugin_events import watch_for_plugins
+from robota.core.plugin import Refusal, watch_for_plugins
 from robota.core.provider import (
     ChatRequest,
     ModelSettings,

@@ -1,4 +1,4 @@
-"""The four messages of a conversation and what they are made of.
+"""The four messages of a conversation, what they are made of, and the timeline that holds them.
 
 Messages are frozen and provider-neutral. Encoding one with msgspec gives the spelling used on disk
 (`toolCallId`, `role`); how a vendor wants it is that vendor's adapter's business. Only an assistant
@@ -7,7 +7,7 @@ message can be `interrupted`: it means the user stopped it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import add
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -209,3 +209,43 @@ def make_message(
     raise ValidationError(
         f"A message has the role user, assistant, system or tool, not {role!r}.", field="role"
     )
+
+
+class HistoryEntry(Struct, frozen=True, kw_only=True):
+    """One entry of a timeline: a message, with its role as `type`, or an event with whatever it holds."""
+
+    category: Literal["chat", "event"]
+    type: str
+    data: Message | Json = None
+    id: str = field(default_factory=new_uuid)
+    timestamp: datetime = field(default_factory=utc_now)
+
+
+def is_chat_entry(entry: HistoryEntry) -> bool:
+    """Whether an entry is a message."""
+    return entry.category == "chat"
+
+
+def message_to_history_entry(message: Message) -> HistoryEntry:
+    """The entry that holds a message."""
+    return HistoryEntry(
+        category="chat", type=message.role, data=message, id=message.id, timestamp=message.timestamp
+    )
+
+
+def chat_entry_to_message(entry: HistoryEntry) -> Message:
+    """The message of a chat entry; an event entry or an empty one is refused by name."""
+    data = entry.data
+    if entry.category == "chat" and isinstance(
+        data, SystemMessage | UserMessage | AssistantMessage | ToolMessage
+    ):
+        return data
+    raise ValidationError(
+        f"History entry {entry.id} ({entry.category}/{entry.type}) holds no message; only chat entries do.",
+        field="data",
+    )
+
+
+def get_messages_for_api(history: Iterable[HistoryEntry]) -> list[Message]:
+    """The messages among the entries, in order."""
+    return [chat_entry_to_message(entry) for entry in history if entry.category == "chat"]

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from robota.core.bus import HandlerTable
 from robota.core.errors import ConfigurationError
+from robota.core.event_names import NAMED_EVENTS, owner_path, plugin_events
+from robota.core.events import TurnEvent
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.tool import ToolResult
@@ -24,11 +27,13 @@ from robota.core.tool import ToolResult
 if TYPE_CHECKING:
     from logging import Logger
 
+    from robota.core.bus import Unsubscribe
     from robota.core.events import OwnerPathSegment, TurnEvent
     from robota.core.messages import AssistantMessage, JsonObject, Message, Prompt, ToolCall
     from robota.core.provider import ChatRequest
     from robota.core.robota import Robota
     from robota.core.run import RunResult
+
 
 PluginCategory: TypeAlias = Literal[
     "monitoring", "logging", "storage", "notification", "security", "performance", "error_handling",
@@ -321,3 +326,25 @@ def _log() -> Logger:
     import logging  # noqa: PLC0415 - only when something went wrong
 
     return logging.getLogger("robota.plugins")
+
+
+class PluginEvents:
+    """Notes the named events of one run."""
+
+    __slots__ = ("_agent", "_plugins")
+
+    def __init__(self, agent: Robota, plugins: PluginChain) -> None:
+        self._agent = agent
+        self._plugins = plugins
+
+    def note(self, event: TurnEvent) -> None:
+        for name in plugin_events(event):
+            self._plugins.later("on_event", name, event, owner_path(event, self._agent.agent_id))
+
+
+_NAMED: HandlerTable = dict.fromkeys(NAMED_EVENTS, PluginEvents.note)
+
+
+def watch_for_plugins(agent: Robota, plugins: PluginChain) -> Unsubscribe | None:
+    """Have plugins hear of the run that begins, if one of them wants to."""
+    return agent.events.on_each(_NAMED, PluginEvents(agent, plugins)) if plugins.has("on_event") else None

@@ -8,7 +8,7 @@ Cache, retry, recording and remote execution are objects that are providers and 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -220,3 +220,34 @@ def assert_native_web_tools_available(provider: Provider, wanted: NativeWebTools
         raise ConfigurationError(
             f"Provider {provider.name} supports native {label} but it is not enabled.{because}"
         )
+
+
+class ProviderWrapper:
+    """Looks like the provider inside; a subclass changes how `stream` reaches it."""
+
+    def __init__(self, inner: Provider) -> None:
+        self.inner = inner
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return get_provider_capabilities(self.inner)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return get_provider_secrets(self.inner)
+
+    async def aclose(self) -> None:
+        """Close the wrapped provider, if it can be closed."""
+        close = getattr(self.inner, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

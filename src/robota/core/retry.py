@@ -18,8 +18,15 @@ from msgspec import Struct
 from robota.core.errors import CircuitBreakerOpenError, NetworkError, ProviderError, RateLimitError
 from robota.core.messages import TokenUsage
 from robota.core.ports import REAL_WORLD, Ports
-from robota.core.provider import ChatRequest, Chunk, MetadataChunk, NativePayload, Provider, RetryNotice
-from robota.core.wrapper import ProviderWrapper
+from robota.core.provider import (
+    ChatRequest,
+    Chunk,
+    MetadataChunk,
+    NativePayload,
+    Provider,
+    ProviderWrapper,
+    RetryNotice,
+)
 
 ServiceError: TypeAlias = ProviderError | RateLimitError | NetworkError
 

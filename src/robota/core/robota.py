@@ -15,9 +15,8 @@ from robota.core.closing import Closing
 from robota.core.conversation import ConversationStore
 from robota.core.errors import AgentBusyError, ConfigurationError
 from robota.core.events import TurnEvent
-from robota.core.history import HistoryEntry
 from robota.core.loop import Loop
-from robota.core.messages import Json, Message, Part, Prompt
+from robota.core.messages import HistoryEntry, Json, Message, Part, Prompt
 from robota.core.models import get_model_context_window
 from robota.core.plugin import Plugin, PluginChain
 from robota.core.ports import REAL_WORLD, Ports

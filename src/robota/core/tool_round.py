@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from robota.core.delegation import run_worker
+from robota.core.agent_tool import run_worker
 from robota.core.errors import describe_exception
 from robota.core.events import (
     OwnerPathSegment,

@@ -7,9 +7,8 @@ from contextlib import aclosing
 
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference
 from robota.core.errors import AuthenticationError
-from robota.core.provider import ChatRequest, Chunk, Provider
+from robota.core.provider import ChatRequest, Chunk, Provider, ProviderWrapper
 from robota.core.provider_definition import ProviderConfig, ProviderDefinition
-from robota.core.wrapper import ProviderWrapper
 
 FORBIDDEN = 403
 """The key is known, but not good for this: the advice of the error itself is better."""

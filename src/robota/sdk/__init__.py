@@ -5,7 +5,7 @@ from __future__ import annotations
 from robota._lazy import lazy_names
 
 _MODULES = {
-    "robota.core.history": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
+    "robota.core.messages": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
     "message_to_history_entry",
     "robota.sdk.agents.definition": "AgentDefinition",
     "robota.sdk.agents.runner": "AgentOutcome AgentTask",

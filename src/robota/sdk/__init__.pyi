@@ -1,10 +1,10 @@
 """What type checkers see; written by `python -m robota._stubs`."""
 
-from robota.core.history import HistoryEntry as HistoryEntry
-from robota.core.history import chat_entry_to_message as chat_entry_to_message
-from robota.core.history import get_messages_for_api as get_messages_for_api
-from robota.core.history import is_chat_entry as is_chat_entry
-from robota.core.history import message_to_history_entry as message_to_history_entry
+from robota.core.messages import HistoryEntry as HistoryEntry
+from robota.core.messages import chat_entry_to_message as chat_entry_to_message
+from robota.core.messages import get_messages_for_api as get_messages_for_api
+from robota.core.messages import is_chat_entry as is_chat_entry
+from robota.core.messages import message_to_history_entry as message_to_history_entry
 from robota.providers.choice import ChosenProvider as ChosenProvider
 from robota.providers.choice import choose_provider as choose_provider
 from robota.sdk.agents.definition import AgentDefinition as AgentDefinition

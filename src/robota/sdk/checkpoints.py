@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 from msgspec import Struct
 
 from robota.core.errors import SessionBusyError, ValidationError
-from robota.core.history import HistoryEntry
-from robota.core.messages import JsonObject, UserMessage
+from robota.core.messages import HistoryEntry, JsonObject, UserMessage
 from robota.sdk.timeline import DISPLAY
 from robota.sessions.rewind import is_prompt, rewind, take_back_rewind
 from robota.sessions.session import Session

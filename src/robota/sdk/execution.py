@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from robota.core.context import ContextWindowState
 from robota.core.errors import AbortError
-from robota.core.history import HistoryEntry
-from robota.core.messages import StopReason, TokenUsage
+from robota.core.messages import HistoryEntry, StopReason, TokenUsage
 from robota.core.run import ABORTED, OutputT
 from robota.sdk.commands.effects import CommandResult
 from robota.sdk.tool_states import ToolSummary

@@ -20,8 +20,7 @@ from robota.core.context import ContextWindowState
 from robota.core.errors import ConfigurationError, RobotaError, SessionBusyError
 from robota.core.events import PromptQueued, TurnEvent
 from robota.core.given import refuse_unknown
-from robota.core.history import HistoryEntry
-from robota.core.messages import Message, Prompt, prompt_text
+from robota.core.messages import HistoryEntry, Message, Prompt, prompt_text
 from robota.core.permissions import PermissionMode
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import check_prompt, check_provider

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from robota.core.context import read_token_usage
-from robota.core.history import HistoryEntry
-from robota.core.messages import AssistantMessage
+from robota.core.messages import AssistantMessage, HistoryEntry
 from robota.sessions.usage.ledger import PICO, UsageLedger
 
 MOST_ROUNDS = 500

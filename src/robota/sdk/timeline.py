@@ -14,9 +14,15 @@ from msgspec.structs import replace
 
 from robota.core.conversation import ConversationStore
 from robota.core.events import ToolEnded
-from robota.core.history import HistoryEntry
 from robota.core.jsontext import encode
-from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from robota.core.messages import (
+    AssistantMessage,
+    HistoryEntry,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
 from robota.sdk.tool_states import ToolState, ToolSummary
 
 DISPLAY = "display"

@@ -17,8 +17,7 @@ from robota.core.events import (
     ToolEnded,
     ToolStarted,
 )
-from robota.core.history import HistoryEntry
-from robota.core.messages import AssistantMessage, UserMessage
+from robota.core.messages import AssistantMessage, HistoryEntry, UserMessage
 from robota.core.run import RunResult
 from robota.sdk.commands.effects import CommandResult
 from robota.sdk.execution import ExecutionResult

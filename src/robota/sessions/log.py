@@ -4,7 +4,7 @@ done to it from outside, what it learnt from the world.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,23 @@ from robota.core.events import (
     SessionInit,
     TurnEvent,
 )
-from robota.core.history import HistoryEntry, chat_entry_to_message, is_chat_entry
-from robota.core.messages import AssistantMessage, Json, JsonObject, Message, Prompt, ToolMessage, prompt_text
+from robota.core.messages import (
+    AssistantMessage,
+    HistoryEntry,
+    Json,
+    JsonObject,
+    Message,
+    Prompt,
+    ToolMessage,
+    chat_entry_to_message,
+    is_chat_entry,
+    prompt_text,
+)
 from robota.core.plain_text import clean_sentence
 from robota.core.tool import Tool, tool_class
 from robota.sessions.journal import records
 from robota.sessions.journal.port import Position
+from robota.sessions.journal.records import KeptField
 from robota.sessions.past import refuse_to_forget
 
 if TYPE_CHECKING:
@@ -41,6 +52,7 @@ if TYPE_CHECKING:
     from robota.sessions.journal.port import SessionJournal
     from robota.sessions.secrets import SessionSecrets
     from robota.sessions.start import SessionStart
+
 
 INJECTED = "injected"
 """The origin of a message that came from outside while a run was under way."""
@@ -299,3 +311,21 @@ class SessionLog(Struct, eq=False):
     def trouble(self) -> str:
         """Why not everything is on the disk."""
         return "" if (log := self.event_log) is None else log.journal.trouble or log.writer.failure
+
+
+class KeptFields:
+    """What the layers above keep in the record of a session: opaque here, journaled, found by a resume."""
+
+    __slots__ = ("_log", "values")
+
+    def __init__(self, log: SessionLog, values: Mapping[KeptField, list[Json]]) -> None:
+        self._log = log
+        self.values: dict[KeptField, list[Json]] = dict(values)
+
+    def get(self, field: KeptField) -> list[Json]:
+        return self.values.get(field, [])
+
+    def put(self, field: KeptField, value: list[Json]) -> None:
+        """Have this in the record from now on; a list that was put is not to be changed."""
+        self.values[field] = value
+        self._log.when_open(partial(self._log.note_change, field, value))

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
-from robota.core.history import chat_entry_to_message, is_chat_entry
-from robota.core.messages import AssistantMessage, Message, ToolMessage
+from robota.core.messages import AssistantMessage, Message, ToolMessage, chat_entry_to_message, is_chat_entry
 from robota.core.ports import REAL_WORLD, Ports
 from robota.sessions.journal.losses import LOST, LOST_RESULT
 from robota.sessions.redaction import REDACTED

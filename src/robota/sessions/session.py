@@ -22,8 +22,7 @@ from robota.core.conversation import ConversationStore
 from robota.core.errors import SessionBusyError
 from robota.core.events import PromptQueued, SessionShutdown, TurnEvent
 from robota.core.given import require_kind
-from robota.core.history import HistoryEntry
-from robota.core.messages import Message, Prompt, prompt_text
+from robota.core.messages import HistoryEntry, Message, Prompt, prompt_text
 from robota.core.permissions import PermissionMode
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import check_prompt
@@ -44,7 +43,7 @@ from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.injection import InjectedRole, inject, make_injected
 from robota.sessions.journal.records import HistoryCleared
-from robota.sessions.kept_fields import KeptFields
+from robota.sessions.log import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
 from robota.sessions.parts import (
     make_agent,

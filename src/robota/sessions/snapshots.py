@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from robota.core.errors import from_unknown
-from robota.core.history import HistoryEntry
 from robota.core.jsontext import encode
-from robota.core.messages import JsonObject, Message
+from robota.core.messages import HistoryEntry, JsonObject, Message
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, TimerHandle

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import StorageError, ValidationError
-from robota.core.history import HistoryEntry, is_chat_entry
-from robota.core.messages import Json, Message, ToolMessage
+from robota.core.messages import HistoryEntry, Json, Message, ToolMessage, is_chat_entry
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import RunResult, RunState
 from robota.sessions.background import BackgroundWork

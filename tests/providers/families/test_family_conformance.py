@@ -3,8 +3,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from robota.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from robota.core.provider import NativeWebTools
-from robota.core.wrapper import ProviderWrapper
+from robota.core.provider import NativeWebTools, ProviderWrapper
 from robota.providers.deepseek import DeepSeekProvider
 from robota.providers.gemma import GemmaProvider
 from robota.providers.lmstudio import LmStudioProvider

@@ -6,19 +6,19 @@ followed, so a key goes to the host it was configured for and to no other. No er
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from robota._version import __version__
-from robota.core.errors import ConfigurationError, NetworkError, ProviderError
+from robota.core.errors import AuthenticationError, ConfigurationError, NetworkError, ProviderError
 from robota.core.jsontext import decode
 from robota.core.messages import Json
 from robota.http.errors import HeaderError, HttpError, UrlError
 from robota.http.request import Request, build_request
 from robota.http.url import Url, parse_url
 from robota.providers.service import bearer
-from robota.providers.wire.credentials import refuse_open_road, require_key
 from robota.providers.wire.errors import DescribeRefusal, Refusal, describe_failure, describe_refusal
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from robota.http.client import HttpClient
     from robota.http.reply import Reply
+
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_JSON_BYTES = 16 * 1024 * 1024
@@ -230,3 +231,54 @@ async def get_json(
         return await channel.ask("GET", timeout=timeout or PATIENCE)
     finally:
         await channel.aclose()
+
+
+KEY_VARIABLES: dict[str, str] = {
+    "api.anthropic.com": "ANTHROPIC_API_KEY",
+    "api.openai.com": "OPENAI_API_KEY",
+    "generativelanguage.googleapis.com": "GEMINI_API_KEY",
+    "api.deepseek.com": "DEEPSEEK_API_KEY",
+    "dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "dashscope-intl.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "dashscope-us.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "cn-hongkong.dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "openrouter.ai": "OPENROUTER_API_KEY",
+}
+"""Hosts that answer nobody without a key, and the variable that usually has it."""
+INSECURE_HOSTS = "ROBOTA_INSECURE_HOSTS"
+"""The variable that names hosts, with commas, to which a key may go without encryption."""
+_NEAR = (".local", ".localhost", ".internal", ".lan", ".home.arpa", ".test", ".example", ".invalid")
+"""Ends of names that lead nowhere in the public net."""
+
+
+def require_key(host: str, provider: str) -> None:
+    """Refuse a request that has no key and would be refused for it."""
+    if variable := KEY_VARIABLES.get(host):
+        raise AuthenticationError(
+            f"{provider} has no key for {host}, so nothing was sent: set {variable} or pass api_key.",
+            provider=provider,
+        )
+
+
+def refuse_open_road(url: Url, provider: str) -> None:
+    """Refuse to send a key where everybody on the way can read it."""
+    if url.scheme != "http" or is_near(url.host):
+        return
+    said = os.environ.get(INSECURE_HOSTS, "").lower().split(",")
+    if url.host not in map(str.strip, said):
+        raise ConfigurationError(
+            f"The key of provider {provider!r} would go to {url.host} without encryption: use https://, or "
+            f"name the host in {INSECURE_HOSTS} if this is meant."
+        )
+
+
+def is_near(host: str) -> bool:
+    """Whether a host is this machine or one of the same network, by its name or address."""
+    if ("." not in host and ":" not in host) or host.endswith(_NEAR):
+        return True
+    from robota.http.address import describe_special  # noqa: PLC0415 - only for plain HTTP with a key
+
+    try:
+        return describe_special(host.strip("[]")) is not None
+    except ValueError:
+        return False  # a name of the public kind

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
 from robota.core.events import ContextLoaded, SubagentEvent
-from robota.core.history import HistoryEntry
-from robota.core.messages import Prompt
+from robota.core.messages import HistoryEntry, Prompt
 from robota.core.ports import timestamp
 from robota.sdk.context.active_references import ContextReferences
 from robota.sdk.context.nested import NestedInstructions

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 from anyio import to_thread
 
 from robota.core.errors import RobotaError, ValidationError
-from robota.core.history import HistoryEntry
-from robota.core.messages import Json, JsonObject
+from robota.core.messages import HistoryEntry, Json, JsonObject
 from robota.core.ports import timestamp
 from robota.sdk.context.reminders import Reminders, remind
 from robota.sdk.memory.extraction import Candidate, find_candidates

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import AbortError, ConfigurationError
 from robota.core.events import Event, RunCompleted, RunFailed, RunInterrupted
-from robota.core.history import HistoryEntry
-from robota.core.messages import JsonObject, Prompt
+from robota.core.messages import HistoryEntry, JsonObject, Prompt
 from robota.core.tool import CallRules
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt
 from robota.sdk.problems import Problem

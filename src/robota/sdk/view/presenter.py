@@ -24,7 +24,7 @@ from robota.sdk.view.recap import recap
 from robota.sdk.view.tool_view import show_seconds
 
 if TYPE_CHECKING:
-    from robota.core.history import HistoryEntry
+    from robota.core.messages import HistoryEntry
     from robota.sdk.commands.effects import CommandResult
     from robota.sdk.view.shown_session import ShownSession
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from robota.core.history import HistoryEntry
-from robota.core.messages import AssistantMessage, SystemMessage, UserMessage
+from robota.core.messages import AssistantMessage, HistoryEntry, SystemMessage, UserMessage
 from robota.sdk.timeline import TOOL_SUMMARY
 from robota.sdk.view.heard import show_prompt
 from robota.sdk.view.neutral import neutral_line, neutralise

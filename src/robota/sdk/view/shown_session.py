@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from robota.core.bus import EventBus, Unsubscribe
-    from robota.core.history import HistoryEntry
-    from robota.core.messages import Message, Prompt
+    from robota.core.messages import HistoryEntry, Message, Prompt
     from robota.sdk.commands.registry import CommandRegistry
     from robota.sdk.execution import ExecutionResult
     from robota.sessions.questions import QuestionHandler

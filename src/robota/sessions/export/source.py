@@ -16,11 +16,11 @@ from msgspec import Struct, to_builtins
 
 from robota.core.context import normalize_usage
 from robota.core.errors import ValidationError
-from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.jsontext import decode, encode
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
+    HistoryEntry,
     ImagePart,
     Json,
     JsonObject,
@@ -30,6 +30,7 @@ from robota.core.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    message_to_history_entry,
 )
 from robota.sessions.store.message_codec import (
     history_entry_from_record,

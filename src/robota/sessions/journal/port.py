@@ -1,7 +1,7 @@
 """What a session needs of a place that keeps its records, be it a file, memory or a database.
 
 A journal takes records as bytes, in order, and gives them back as values. Redaction and the splitting of
-large values stand above it, so that nothing secret can reach any of them.
+large values stand above it, so that nothing secret can reach any of them. The one in memory is the shortest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from robota.core.errors import StorageError
-from robota.sessions.journal.records import Record
+from robota.core.jsontext import encode
+from robota.sessions.journal.decoding import decode_line, is_run_start
+from robota.sessions.journal.records import Record, SessionEnded
 
 
 class JournalError(StorageError):
@@ -116,3 +118,63 @@ class SessionJournal(Protocol):
 
     async def aclose(self) -> None:
         """Write what is left and give the right to write free; what is still refused is `trouble`."""
+
+
+class MemoryJournal:
+    """A journal that lasts as long as its object: it takes records as a file does and refuses nothing."""
+
+    path = ""
+    trouble = ""
+
+    def __init__(self, session_id: str, *, first: int = 1) -> None:
+        """`first` is the number of the first record."""
+        self.session_id = session_id
+        self.on_trouble: Callable[[str], None] | None = None
+        self.size = 0
+        self.records: list[Record] = []
+        self._frame = b'"timestamp":"","sessionId":%b,' % encode(session_id)
+        self._first = first
+        self._event = 0
+
+    @property
+    def last(self) -> Position:
+        closed = not self.records or isinstance(self.records[-1], SessionEnded)
+        return Position(self.saved, self._event, closed)
+
+    @property
+    def saved(self) -> int:
+        return self._first + len(self.records) - 1
+
+    async def open(self) -> Position:
+        return self.last
+
+    def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
+        line = self.make_line(body)
+        self._event = event
+        self.size += len(line)
+        self.records.append(decode_line(line))
+        return self.saved
+
+    def make_line(self, body: bytes) -> bytes:
+        return b'{"seq":%d,%b%b' % (self.saved + 1, self._frame, body)
+
+    def release(self) -> None:
+        """Nothing is held here."""
+
+    async def sync(self) -> bool:
+        return True
+
+    def put(self, payload: bytes) -> bytes:
+        return payload
+
+    def read(self, *, after_event: int = 0) -> Iterator[Record | JournalProblem]:
+        start = 0
+        for at, record in enumerate(self.records if after_event else ()):
+            if is_run_start(record.name, self.records[start].name):
+                start = at
+            if record.ev > after_event:
+                break
+        yield from self.records[start:]
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""

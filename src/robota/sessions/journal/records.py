@@ -16,9 +16,9 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from robota.core.background import GroupChange, GroupSnapshot, TaskChange, TaskSnapshot
 from robota.core.events import ToolOutcome
-from robota.core.history import HistoryEntry
 from robota.core.messages import (
     AssistantMessage,
+    HistoryEntry,
     Json,
     JsonObject,
     Part,

@@ -15,8 +15,7 @@ from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload
 from robota.core.questions import PermissionQuestion, Question, read_answer
 from robota.core.tool import Tool, ToolClass, ToolContext, ToolResult
 from robota.sessions.journal.decoding import decode_line, split_record
-from robota.sessions.journal.memory import MemoryJournal
-from robota.sessions.journal.port import Position
+from robota.sessions.journal.port import MemoryJournal, Position
 from robota.sessions.journal.records import RunContinued, SessionChange, Verdict
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement

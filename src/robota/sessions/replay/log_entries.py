@@ -14,8 +14,7 @@ from msgspec import ValidationError as ShapeError
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
-from robota.core.history import HistoryEntry
-from robota.core.messages import AssistantMessage, Json, Message
+from robota.core.messages import AssistantMessage, HistoryEntry, Json, Message
 from robota.sessions.journal.entries import LazyList, LogEntry
 from robota.sessions.journal.file.payloads import KIND
 from robota.sessions.store.message_codec import history_entry_from_record, message_from_record, read_time

@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
-from robota.core.history import HistoryEntry, message_to_history_entry
 from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
+    HistoryEntry,
     Json,
     JsonObject,
     Message,
@@ -29,6 +29,7 @@ from robota.core.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    message_to_history_entry,
 )
 from robota.core.ports import new_uuid, utc_now
 

@@ -13,9 +13,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from robota.core.errors import ValidationError
-from robota.core.history import HistoryEntry
 from robota.core.jsontext import decode, decode_leniently, encode
-from robota.core.messages import Json, JsonObject, Message
+from robota.core.messages import HistoryEntry, Json, JsonObject, Message
 from robota.sessions.files import OWN_SUFFIXES
 from robota.sessions.journal.records import KEPT_FIELDS, KeptField
 from robota.sessions.store.message_codec import (

@@ -16,8 +16,16 @@ from msgspec.structs import replace
 
 from robota.core.conversation import SUMMARY_HEADING
 from robota.core.errors import StorageError, ValidationError
-from robota.core.history import HistoryEntry, message_to_history_entry
-from robota.core.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage, UserMessage
+from robota.core.messages import (
+    AssistantMessage,
+    HistoryEntry,
+    JsonObject,
+    Message,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    message_to_history_entry,
+)
 from robota.core.ports import new_uuid
 from robota.sessions.files import REAL_FILES, Files, opened
 from robota.sessions.store.message_codec import history_entry_to_record, message_to_record, read_time

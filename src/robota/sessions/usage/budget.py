@@ -20,9 +20,8 @@ from msgspec import Struct, field
 
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.models import get_model_max_output
-from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, TextChunk
+from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, ProviderWrapper, TextChunk
 from robota.core.reply import open_stream
-from robota.core.wrapper import ProviderWrapper
 from robota.sessions.usage.ledger import PICO, UsageLedger, text_size
 from robota.sessions.usage.meter import InputSize, Meter, find_default_model
 from robota.sessions.usage.report import format_usd

@@ -6,8 +6,9 @@ every later request.
 
 from __future__ import annotations
 
+import codecs
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -17,11 +18,10 @@ from robota.core.messages import FilePart, ImagePart, Json
 from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.files.change import MAX_FILE_BYTES, load_file, remember
-from robota.tools.files.directory import Content
+from robota.tools.files.directory import Content, Directory
 from robota.tools.files.editor import EditorFiles, as_edited
-from robota.tools.files.long_file import Window, read_window
 from robota.tools.files.path import FileProblem, explain, locate
-from robota.tools.files.text import DecodedText, decode
+from robota.tools.files.text import DecodedText, TextFormat, decode
 
 DEFAULT_LIMIT = 2_000
 """Lines returned when the call names no limit."""
@@ -336,3 +336,59 @@ def _join(value: Json, separator: str = "") -> str:
 
 def _get(value: Json, key: str) -> Json:
     return value.get(key) if isinstance(value, dict) else None
+
+
+KEPT_CHARACTERS = 4_000
+"""Of one line; the others are counted."""
+
+
+class Window(Struct):
+    lines: list[tuple[str, int]] = []
+    """The beginning of each line, and how many characters follow it."""
+    passed: int = 0
+    """How many lines were read, these included."""
+    ended: bool = False
+    """Whether the file ends with them."""
+
+
+def read_window(real: str, format: TextFormat, first: int, count: int) -> Window:
+    """So many lines from the first on, which counts from 1."""
+    with Directory(os.path.dirname(real)) as directory:
+        chunks = directory.stream(os.path.basename(real))
+        return _collect(_decode(chunks, format), first, count)
+
+
+def _decode(chunks: Iterable[bytes], format: TextFormat) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(format.encoding)("replace")
+    skip = len(format.mark)
+    for chunk in chunks:
+        yield decoder.decode(chunk[skip:])
+        skip = 0
+    yield decoder.decode(b"", final=True)
+
+
+def _collect(texts: Iterable[str], first: int, count: int) -> Window:
+    window, kept, length, is_open = Window(), "", 0, False
+    for text in filter(None, texts):
+        is_open = not text.endswith("\n")
+        ends = text.count("\n")
+        if window.passed + ends < first - 1:  # all of it lies before
+            window.passed += ends
+            continue
+        *whole, rest = text.split("\n")
+        for line in whole:
+            if window.passed >= first - 1:
+                kept += line[: KEPT_CHARACTERS - len(kept)]
+                window.lines.append((kept, length + len(line) - len(kept)))
+            window.passed, kept, length = window.passed + 1, "", 0
+            if len(window.lines) == count:
+                return window
+        if window.passed >= first - 1:
+            kept += rest[: KEPT_CHARACTERS - len(kept)]
+            length += len(rest)
+    window.ended = True
+    if is_open:
+        window.passed += 1
+        if window.passed >= first:
+            window.lines.append((kept, length - len(kept)))
+    return window

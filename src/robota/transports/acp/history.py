@@ -12,8 +12,7 @@ from acp.schema import (
     UserMessageChunk,
 )
 
-from robota.core.history import HistoryEntry
-from robota.core.messages import AssistantMessage, TextPart, ToolMessage, UserMessage
+from robota.core.messages import AssistantMessage, HistoryEntry, TextPart, ToolMessage, UserMessage
 from robota.sdk.timeline import show_message
 from robota.transports.acp.client import Update
 from robota.transports.acp.content import part_block, text_block
