@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from robota.sdk.kept_sessions import SessionStore
 from robota.transports.host import SessionFactory, SessionHost, SessionWish
 from robota.transports.http.app import ServerFacts, create_app
 from robota.transports.http.openai_routes import ROUTES as OPENAI
+from robota.transports.http.route import Route
 from robota.transports.http.security import Guard
 from robota.transports.http.server import bind, running
 
@@ -116,7 +117,14 @@ def make_factory(provider: Provider, cwd: Path, store: SessionStore, **options: 
 
 @asynccontextmanager
 async def serving(
-    provider: Provider, cwd: Path, *, read_only: bool = False, limit: int = 100, port: int = 0, **options: Any
+    provider: Provider,
+    cwd: Path,
+    *,
+    read_only: bool = False,
+    limit: int = 100,
+    port: int = 0,
+    routes: Sequence[Route] = (),
+    **options: Any,
 ) -> AsyncIterator[Serving]:
     store = SessionStore(cwd.parent / "store")
     host = SessionHost(make_factory(provider, cwd, store, **options), store=store, limit=limit)
@@ -126,7 +134,7 @@ async def serving(
     url = f"http://127.0.0.1:{port}"
     headers = {"authorization": f"Bearer {TOKEN}"}
     async with (
-        running(create_app(host, facts, more_routes=OPENAI), listener),
+        running(create_app(host, facts, more_routes=[*OPENAI, *routes]), listener),
         aclosing(host),
         httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client,
     ):

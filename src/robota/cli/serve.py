@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from robota.core.messages import JsonObject
     from robota.providers.choice import ChosenProvider
     from robota.transports.host import SessionFactory, SessionWish
+    from robota.transports.http.route import Route
 
 TOKEN_VARIABLE = "ROBOTA_SERVE_TOKEN"
 PORT = 7070
@@ -57,6 +58,9 @@ PORT = 7070
 @click.option("--cwd", type=click.Path(), help="The directory of new sessions, by default this one.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address and the token as JSON.")
 @click.option("--read-only", is_flag=True, help="Show sessions, and let nobody change or use them.")
+@click.option(
+    "--provider-host", is_flag=True, help="Let robotas elsewhere use the provider, with the same token."
+)
 @click.option("--provider", metavar="NAME", help="Who answers, as with robota itself.")
 @click.option("--model", metavar="NAME", help="The model that answers.")
 @click.option("--base-url", metavar="URL", help="The address of a service of the OpenAI protocol.")
@@ -69,6 +73,7 @@ def command(
     cwd: str | None,
     as_json: bool,
     read_only: bool,
+    provider_host: bool,
     provider: str | None,
     model: str | None,
     base_url: str | None,
@@ -88,6 +93,7 @@ def command(
         opens=opens,
         as_json=as_json,
         read_only=read_only,
+        provider_host=provider_host,
         options=Options(
             provider=provider or os.environ.get("ROBOTA_PROVIDER") or None,
             model=model or os.environ.get("ROBOTA_MODEL") or None,
@@ -106,6 +112,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     opens: bool
     as_json: bool
     read_only: bool
+    provider_host: bool
     options: Options
 
 
@@ -155,11 +162,20 @@ async def serve(wanted: Wanted) -> int:
                 read_only=wanted.read_only,
                 models=partial(list_models, chosen),
             )
-            app = create_app(host, facts, more_routes=OPENAI)
+            app = create_app(host, facts, more_routes=[*OPENAI, *find_provider_routes(wanted, chosen)])
             async with running(app, listener), aclosing(host):
                 with announced(wanted, listener.getsockname()[1]):
                     await ending.told.wait()
     return ending.code
+
+
+def find_provider_routes(wanted: Wanted, chosen: ChosenProvider) -> list[Route]:
+    """The routes for robotas elsewhere, if they are wanted."""
+    if not wanted.provider_host:
+        return []
+    from robota.cli.provider_host import provider_routes  # noqa: PLC0415 - for those who want it
+
+    return provider_routes({chosen.provider.name: chosen.provider}, secrets=(wanted.token, *chosen.secrets))
 
 
 async def list_models(chosen: ChosenProvider) -> list[JsonObject]:

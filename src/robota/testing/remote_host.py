@@ -18,12 +18,12 @@ from robota.core.errors import AuthenticationError, ConfigurationError, RobotaEr
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
 from robota.core.provider import Provider
-from robota.providers.remote.failures import describe_error, http_status
+from robota.providers.remote.failures import http_status
+from robota.providers.remote.hosting import HostedProviders
 from robota.providers.remote.protocol import (
     KEEP_ALIVE,
     RemoteRequest,
     encode_failure,
-    read_request,
     stream_reply,
     whole_reply,
 )
@@ -60,7 +60,8 @@ class RemoteHost(LoopbackServer):
         if not api_key:
             raise ConfigurationError("A host needs an api_key: without one, anybody could use its models.")
         super().__init__(port)
-        self.providers = dict(provider) if isinstance(provider, Mapping) else {provider.name: provider}
+        known = provider if isinstance(provider, Mapping) else {provider.name: provider}
+        self._hosted = HostedProviders(known, (api_key,))
         self.requests: list[RemoteRequest] = []
         """What was asked with the right key, in order."""
         self.sign_of_life = sign_of_life
@@ -78,17 +79,12 @@ class RemoteHost(LoopbackServer):
             raise ConfigurationError(
                 f"This host has nothing at {request.method} {request.path}, only POST {' and '.join(_PATHS)}."
             )
-        asked = read_request(request.raw)
-        provider = self.providers.get(asked.provider)
-        if provider is None:
-            raise ConfigurationError(
-                f"This host has no provider {asked.provider!r}; it has {', '.join(self.providers)}."
-            )
+        provider, asked = self._hosted.admit(request.raw)
         self.requests.append(asked)
         return provider, asked
 
     def describe(self, error: Exception, provider: str) -> JsonObject:
-        return describe_error(error, provider, (self._key,))
+        return self._hosted.describe(error, provider)
 
 
 class _Connection(ServerConnection):

@@ -44,17 +44,17 @@ def create(config: ProviderConfig) -> RemoteProvider:
 
 
 async def probe(config: ProviderConfig) -> ProbeResult:
-    """A host lists nothing; but it refuses a wrong key first, and its refusals have a form of their own."""
+    """A host lists its providers, or it refuses the question: after a wrong key, and in a form of its own."""
     from robota.providers.remote.failures import describe_host_refusal  # noqa: PLC0415 - see the docstring
     from robota.providers.wire.channel import get_json  # noqa: PLC0415
 
     try:
         create(config)
-        settled = settle(config, ProviderConfig(), TITLE)
+        settled, wanted = settle(config, ProviderConfig(), TITLE), config.options["provider"]
     except RobotaError as error:
         return ProbeResult(ok=False, message=str(error))
     try:
-        await get_json(
+        listed = await get_json(
             endpoint(settled.base_url or "", "/chat"),
             {},
             provider=TITLE,
@@ -63,11 +63,17 @@ async def probe(config: ProviderConfig) -> ProbeResult:
             describe=describe_host_refusal,
         )
     except ConfigurationError:  # a host refused the question, as it should; it is there and knows the key
-        asked = f"whether {config.options['provider']} has {config.model} shows with the first prompt"
-        return ProbeResult(ok=True, message=f"{TITLE} answers; {asked}.")
+        listed = {"providers": [wanted]}
     except RobotaError as error:
         return ProbeResult(ok=False, message=str(error))
-    return ProbeResult(ok=False, message=f"{TITLE} is not a robota host; check the base URL.")
+    names = listed.get("providers") if isinstance(listed, dict) else None
+    if not isinstance(names, list):
+        return ProbeResult(ok=False, message=f"{TITLE} is not a robota host; check the base URL.")
+    if wanted not in names:
+        known = ", ".join(map(str, names)) or "none"
+        return ProbeResult(ok=False, message=f"{TITLE} has no provider {wanted!r}; it has {known}.")
+    asked = f"whether {wanted} has {config.model} shows with the first prompt"
+    return ProbeResult(ok=True, message=f"{TITLE} answers; {asked}.")
 
 
 def define() -> ProviderDefinition:

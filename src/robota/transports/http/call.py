@@ -95,23 +95,19 @@ def read_name(text: str) -> str:
     return " ".join(text.split())[:64] if text.isprintable() else ""
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most: int = BODY_BYTES) -> bytes:
     """The whole body, unless it is too long, or too long under way."""
     parts, size = [], 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for part in request.stream():
                 size += len(part)
-                if size <= BODY_BYTES:
+                if size <= most:
                     parts.append(part)
                 elif size > DRAINED_BYTES:
                     break
     except TimeoutError as error:
         raise HttpError(408, "timeout", f"The body did not come within {BODY_SECONDS:g} s.", CLOSE) from error
-    if size > BODY_BYTES:
-        raise _too_large()
+    if size > most:
+        raise HttpError(413, "too_large", f"The body is larger than {most >> 20} MB.", CLOSE)
     return b"".join(parts)
-
-
-def _too_large() -> HttpError:
-    return HttpError(413, "too_large", f"The body is larger than {BODY_BYTES >> 20} MB.", CLOSE)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeAlias
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -27,7 +27,7 @@ from robota.transports.http.openai_responses import describe_response, now, stre
 from robota.transports.http.openai_turn import AgentTurn, agent_turn
 from robota.transports.http.replies import HEADERS, HttpError, explain, reply
 from robota.transports.http.route import Route
-from robota.transports.http.sse import wait_for_leave
+from robota.transports.http.sse import run_while_there
 from robota.transports.result_frame import describe_failure
 
 Handler: TypeAlias = Callable[[Call], Awaitable[ASGIApp]]
@@ -88,16 +88,8 @@ class Streamed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._stack:
-            writing = asyncio.create_task(self._write(send))
-            leaving = asyncio.create_task(wait_for_leave(receive))
-            try:
-                await asyncio.wait((writing, leaving), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in (writing, leaving):
-                    task.cancel()
-                await asyncio.wait((writing, leaving))
-            if not writing.cancelled():
-                writing.result()
+            with suppress(ClientDisconnect):
+                await run_while_there(receive, self._write(send))
 
     async def _write(self, send: Send) -> None:
         names = {**_SSE, "content-type": "text/event-stream; charset=utf-8"}
@@ -129,7 +121,7 @@ async def chat_completions(call: Call) -> ASGIApp:
             lambda error: b"data: %b\n\n" % encode(describe_error(error)),
         )
     async with agent_turn(call.host, task) as turn:
-        return reply(describe_chat(turn, await run_while_there(call, turn)))
+        return reply(describe_chat(turn, await run_while_there(call.request.receive, turn.run())))
 
 
 @in_their_shape
@@ -143,22 +135,9 @@ async def responses(call: Call) -> ASGIApp:
             lambda error: write_failure(error.message, error.code),
         )
     async with agent_turn(call.host, task) as turn:
-        return reply(describe_response(turn, await run_while_there(call, turn), created))
-
-
-async def run_while_there(call: Call, turn: AgentTurn) -> Any:
-    """The result, unless the client leaves before."""
-    running = asyncio.create_task(turn.run())
-    leaving = asyncio.create_task(wait_for_leave(call.request.receive))
-    try:
-        await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (running, leaving):
-            task.cancel()
-        await asyncio.wait((running, leaving))
-    if running.cancelled():
-        raise HttpError(499, "client_closed_request", "The client left before the answer.")
-    return running.result()
+        return reply(
+            describe_response(turn, await run_while_there(call.request.receive, turn.run()), created)
+        )
 
 
 @in_their_shape

@@ -31,6 +31,7 @@ _WORDS = {
     422: "What was sent is not as described here.",
     429: "Too many sessions are open.",
     431: "The head of the request is too large.",
+    502: "The service behind the server failed.",
     503: "The store cannot be used.",
 }
 

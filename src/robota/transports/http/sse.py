@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from robota.transports.reader import Frame, Reader
 
+T = TypeVar("T")
 PING_SECONDS = 15.0
 PAUSE_SECONDS = 0.01
 """Between two writes: what comes alone goes at once, what comes fast goes together."""
@@ -105,6 +108,21 @@ class Clock:
 
     def stop(self) -> None:
         self._timer.cancel()
+
+
+async def run_while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives, unless the client leaves before: then it is stopped."""
+    running = asyncio.create_task(work)
+    leaving = asyncio.create_task(wait_for_leave(receive))
+    try:
+        await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (running, leaving):
+            task.cancel()
+        await asyncio.wait((running, leaving))
+    if running.cancelled():
+        raise ClientDisconnect
+    return running.result()
 
 
 async def wait_for_leave(receive: Receive) -> None:
