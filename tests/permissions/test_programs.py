@@ -109,10 +109,15 @@ def test_a_value_that_vanishes_or_splits_may_leave_an_option(command: str, answe
         *((f"{setting}; ls -l", "approve") for setting in commands(
             "export PATH=/x ¦ declare -x PATH=/x ¦ declare -n r=PATH ¦ read PATH ¦ unset PATH"
             "¦ printf -v PATH x ¦ printf -vPATH x ¦ export $X=/y ¦ exec {PATH}>/dev/null"
+            "¦ export FOO=$BAR ¦ export FOO=./x ¦ export FOO=-x ¦ X=./x; export X"
+            "¦ declare -x FOO=/x ¦ export CFLAGS=x"
+            "¦ export MAKEFILES=x ¦ export MY_PAGER=x ¦ export GIT_ALLOW_PROTOCOL=ext ¦ export FOO=file:///x"
             "¦ export LD_PRELOAD=x ¦ time PATH=/x ¦ time -p -- PATH=/x ¦ bash -c 'PATH=/x; ls -l'"
         )),
         *((f"{setting}; ls -l", "auto") for setting in commands(
-            "export FOO=$BAR ¦ read -r x ¦ printf '%s' $X ¦ export CI=1 ¦ unset FOO ¦ x=1"
+            "export FOO=bar ¦ export API_URL=http://localhost:3000/v1 ¦ export VERSION=1.2"
+            "¦ export GIT_TERMINAL_PROMPT=0 ¦ declare FOO=/x"
+            "¦ read -r x ¦ printf '%s' $X ¦ export CI=1 ¦ unset FOO ¦ x=1"
         )),
     ],
 )  # fmt: skip

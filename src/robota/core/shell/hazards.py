@@ -139,6 +139,8 @@ def _option_hazards(
         # An option that is not known may have a value, which then is not the first operand.
         before = sum(1 for option in found if option.value is None and own and option.index < own[0][0])
         yield from _operand_hazards(own, options, before)
+    if options.passes and any(word.text == "--" for word in words[start:-1]):
+        yield Hazard(len(words) - 1, "--")
     for index, word in enumerate(words[start:], start) if options.starts or options.contains else ():
         text = word.text.lower()
         harmful = text.startswith(options.starts or "\0") or any(part in text for part in options.contains)
@@ -160,7 +162,8 @@ def _operand_hazards(
         unknown = bool(options.verbs) and named.isdisjoint(options.verbs)
         for start in range(1, min(before + 1, len(texts))):
             named |= {texts[start], " ".join(texts[start : start + 2])}
-        if unknown or not named.isdisjoint(options.first) or not first.literal:
+        harmful = not options.first.isdisjoint({*named, *(each.lower() for each in named)})
+        if unknown or harmful or not first.literal:
             yield Hazard(index, texts[0], " ".join(texts[1:]))
     if options.operands is not None and len(operands) > options.operands:
         yield Hazard(operands[-1][0], texts[-1])

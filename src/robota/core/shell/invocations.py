@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -19,6 +20,14 @@ from robota.core.shell.script import Command, Scope, Script, ShellSyntaxError, W
 
 _READ_BY_BASH = frozenset({"BASH_ENV", "BASHOPTS", "ENV", "GLOBIGNORE", "PS0", "PS4", "SHELLOPTS"})
 """Variables that mean something to bash itself even when they are set for one command."""
+_PLAIN_VALUE = re.compile(r"(?:[A-Za-z0-9_][\w.,:@%+-]*|(?!file:)[a-z][a-z0-9+.-]*://[\w.,:@%+?&=/-]*)?\Z")
+"""What an exported variable may hold without naming a file, an option or a command."""
+_STEERING_NAME = re.compile(
+    r"(?:\A|_)(?:CMD|COMMAND|EDITOR|PAGER|SHELL|OPTS?|OPTIONS|ARGS|[A-Z]*FLAGS|[A-Z]*PATH|HOME|CONFIG|RC|PLUGINS?"
+    r"|PRELOAD|HOOKS?|EXEC|EXE|BIN|PROGRAM|WRAPPER|LAUNCHER|DIFF|BROWSER|ASKPASS|LOADER|LIBRARY|INIT|STARTUP|TOOL"
+    r"|RUNNER|LINKER|COMPILER|INTERPRETER|RSH|SSH)\Z"
+)
+"""How variables are called that name a program, its options or where it looks for more."""
 MAXIMUM_RUNNERS = 8
 MAXIMUM_DIRECTORIES = 8
 MAXIMUM_PATH = 4_096
@@ -90,13 +99,42 @@ def find_steering(script: Script, every: Sequence[Invocation]) -> str | None:
         if is_steering(name):
             return name
     for each in every:
-        words = each.command.words
-        if words[0].text in setters:
-            for word in words[1:]:
-                name = word.text.partition("=")[0].partition("[")[0]
-                if is_steering(name) or (word.computed and not name.isidentifier()):
-                    return word.raw or word.text
+        if each.command.words[0].text in setters:
+            found = _find_steering_word(each.command.words, script, alone=len(every) == 1)
+            if found is not None:
+                return found
     return None
+
+
+def _find_steering_word(words: Sequence[Word], script: Script, *, alone: bool) -> str | None:
+    """The word by which a builtin sets such a variable; `alone` says that it is the only command."""
+    programs = load_programs()
+    exported = not alone and _exports(words)
+    for word in words[1:]:
+        name = word.text.partition("=")[0].partition("[")[0]
+        if programs.is_steering(name) or (word.computed and not name.isidentifier()):
+            return word.raw or word.text
+        if exported and name not in programs.inert_variables and _may_steer(name, word, script):
+            return word.raw or word.text
+    return None
+
+
+def _may_steer(name: str, word: Word, script: Script) -> bool:
+    """Whether an exported variable that nothing is known about may decide what a program does."""
+    _, equals, value = word.text.partition("=")
+    if not equals:
+        return name in script.lasting
+    return not word.literal or not _PLAIN_VALUE.match(value) or bool(_STEERING_NAME.search(name))
+
+
+def _exports(words: Sequence[Word]) -> bool:
+    """Whether what a builtin sets reaches the programs that are started after it."""
+    first = words[0].text
+    return first == "export" or (first != "unset" and any(_is_export(word.text) for word in words[1:]))
+
+
+def _is_export(option: str) -> bool:
+    return option[:1] == "-" and "x" in option
 
 
 def _open(command: Command, script: Script, directories: Directories, home: str, depth: int) -> Invocation:

@@ -54,6 +54,8 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     """The first operand may be short options without their dash (tar)."""
     stop_at_operand: int = 0
     """The operand from which on nothing is an option (ssh: 2, options may follow the host); 0 means none."""
+    passes: bool = False
+    """Whether what follows `--` are options of a program that it starts."""
     check: str = ""
     input: bool = False
     """Whether it carries out commands that it reads from its standard input."""
