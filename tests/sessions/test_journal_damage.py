@@ -6,13 +6,13 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_files import FaultyFiles
 from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import encode
 from robota.sessions.journal.file.line import Line
 from robota.sessions.journal.file.reader import read_lines
 from robota.sessions.journal.port import JournalProblem
-from robota.testing.faulty_files import FaultyFiles
 
 CASES = 40
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_files import Fault, FaultyFiles, SimulatedCrash
 from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import decode, encode
@@ -15,7 +16,6 @@ from robota.sessions.journal.file.line import Line
 from robota.sessions.journal.file.payloads import PayloadStore
 from robota.sessions.journal.file.reader import read_lines
 from robota.sessions.journal.port import JournalProblem
-from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINTR)
 SEEDS = 6

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_files import FaultyFiles
 from tests.support.journal_files import JournalFile
 
 from robota.core.errors import StorageError
 from robota.sessions.journal.file.line import Line
 from robota.sessions.journal.file.reader import read_lines
 from robota.sessions.journal.port import JournalError, JournalProblem
-from robota.testing.faulty_files import FaultyFiles
 
 USER = b'"event":"user"}'
 

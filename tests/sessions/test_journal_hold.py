@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests.support.faulty_files import FaultyFiles
 from tests.support.journal_files import JournalFile
 
 from robota.sessions.journal.file.line import Line
 from robota.sessions.journal.file.reader import read_lines
-from robota.testing.faulty_files import FaultyFiles
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_files import FaultyFiles
 from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import decode
 from robota.sessions.journal.file.line import Line
 from robota.sessions.journal.file.reader import read_lines
 from robota.sessions.journal.port import SessionLockedError
-from robota.testing.faulty_files import FaultyFiles
 
 USER = b'"event":"user"}'
 HOLD = """

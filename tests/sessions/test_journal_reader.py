@@ -371,7 +371,7 @@ def test_a_file_that_cannot_be_read_never_looks_empty(tmp_path: Path) -> None:
 
 
 def test_a_disk_error_in_the_middle_is_raised_after_what_was_read(tmp_path: Path) -> None:
-    from robota.testing.faulty_files import FaultyFiles
+    from tests.support.faulty_files import FaultyFiles
 
     path = tmp_path / "s1.jsonl"
     write_lines(path, 3000)

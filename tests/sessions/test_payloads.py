@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.faulty_files import FaultyFiles
 
 from robota.core.jsontext import decode, encode
 from robota.sessions.journal.file.payloads import PayloadReferenceError, PayloadStore
-from robota.testing.faulty_files import FaultyFiles
 
 VALUE = encode({"text": "ä" * 40_000})
 DIGEST = sha256(VALUE).hexdigest()

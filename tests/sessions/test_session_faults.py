@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from tests.sessions.live_session import Studio
+from tests.support.faulty_files import Fault, FaultyFiles, SimulatedCrash
 
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import call
-from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
 
 pytestmark = pytest.mark.anyio
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.sessions.stored_sessions import ANSWER, QUESTION, SESSION_INIT, message_event, write_journal
+from tests.support.faulty_files import Fault, FaultyFiles, SimulatedCrash
 
 from robota.core.errors import StorageError
 from robota.sessions.store.session_store import SessionStore
-from robota.testing.faulty_files import Fault, FaultyFiles, SimulatedCrash
 from robota.testing.store_conformance import make_record
 
 OLD = make_record("s1")

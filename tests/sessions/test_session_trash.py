@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from tests.sessions.stored_sessions import QUESTION, SESSION_INIT, message_event, write_journal
+from tests.support.faulty_files import FaultyFiles
 from tests.support.journal_files import JournalFile
 
 from robota.core.errors import StorageError
 from robota.sessions.journal.port import SessionLockedError
 from robota.sessions.store.session_store import SessionStore
-from robota.testing.faulty_files import FaultyFiles
 from robota.testing.store_conformance import make_record
 
 

@@ -4,9 +4,9 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.support.faulty_files import FaultyFiles, SimulatedCrash
 
 from robota.sessions.files import Files, write_durably
-from robota.testing.faulty_files import FaultyFiles, SimulatedCrash
 
 
 def contents(root: Path) -> dict[str, bytes]:

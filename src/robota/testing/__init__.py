@@ -14,7 +14,6 @@ from robota._lazy import lazy_names
 _MODULES = {
     "robota.providers.scripted": "Delay Fail ScriptedProvider Stall call",
     "robota.testing.cassette": "Cassette CassetteMismatch",
-    "robota.testing.faulty_files": "FaultyFiles SimulatedCrash",
     "robota.testing.http_server": "ReceivedRequest",
     "robota.testing.model_script": (
         "CallIds ContentType Crlf Cut Drip ErrorEvent Forever Gate HttpError KeepAlive Malformed NoEndMark "

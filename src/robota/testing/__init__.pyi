@@ -7,8 +7,6 @@ from robota.providers.scripted import Stall as Stall
 from robota.providers.scripted import call as call
 from robota.testing.cassette import Cassette as Cassette
 from robota.testing.cassette import CassetteMismatch as CassetteMismatch
-from robota.testing.faulty_files import FaultyFiles as FaultyFiles
-from robota.testing.faulty_files import SimulatedCrash as SimulatedCrash
 from robota.testing.http_server import ReceivedRequest as ReceivedRequest
 from robota.testing.model_script import CallIds as CallIds
 from robota.testing.model_script import ContentType as ContentType
