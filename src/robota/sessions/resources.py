@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from robota.core.errors import SessionBusyError, describe_exception
 from robota.core.run_task import is_cancelled
 
@@ -15,24 +17,21 @@ CLOSING_SECONDS = 5.0
 """How long each resource may take to close."""
 
 
-class Resources:
+class Resources(Struct, eq=False):
     """Async context managers that live as long as a session.
 
     Some hold task groups, which must be left in the task that entered them; the tasks of a run come and go.
     So one task of our own enters and leaves all of them.
     """
 
-    __slots__ = ("_closed", "_entered", "_notice", "_owner", "_wanted", "children")
-
-    def __init__(self, notice: Callable[[str], None]) -> None:
-        """`notice` is told what could not be closed."""
-        self._notice = notice
-        self._entered: list[AbstractAsyncContextManager[Any]] = []
-        self.children: dict[str, AbstractAsyncContextManager[Any]] = {}
-        """Sessions below this one, by name, as long as they are open."""
-        self._wanted: asyncio.Queue[_Wanted | None] | None = None
-        self._owner: asyncio.Task[None] | None = None
-        self._closed = False
+    _notice: Callable[[str], None]
+    """Told what could not be closed."""
+    _entered: list[AbstractAsyncContextManager[Any]] = []
+    children: dict[str, AbstractAsyncContextManager[Any]] = {}
+    """Sessions below this one, by name, as long as they are open."""
+    _wanted: asyncio.Queue[_Wanted | None] | None = None
+    _owner: asyncio.Task[None] | None = None
+    _closed: bool = False
 
     async def own(self, manager: AbstractAsyncContextManager[T]) -> T:
         """Enter the manager and keep it until the session ends."""

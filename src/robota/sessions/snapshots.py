@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 
 from robota.core.errors import from_unknown
 from robota.core.jsontext import encode
@@ -32,14 +32,11 @@ GROWTH = 0.1
 """The part of a larger journal that must be new."""
 
 
-class RedactedHistory:
+class RedactedHistory(Struct, eq=False):
     """The messages and events of a conversation as JSON without secrets: each is made once, because none is
     ever changed."""
 
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[object, bytes]] = {}
+    _known: dict[int, tuple[object, bytes]] = {}
 
     def encode(
         self, messages: Sequence[Message], history: Sequence[HistoryEntry], redactor: Redactor
@@ -66,28 +63,18 @@ class RedactedHistory:
         return Raw(said), Raw(happened)
 
 
-class Snapshots:
-    __slots__ = (
-        "_log", "_loop", "_make_record", "_redacted", "_saved_at", "_saving", "_store", "_timer", "trouble",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        store: SessionStorePort | None,
-        log: SessionLog,
-        make_record: Callable[[RedactedHistory], Callable[[], SessionRecord | JsonObject]],
-    ) -> None:
-        self._store = store
-        self._log = log
-        self._make_record = make_record
-        self._redacted = RedactedHistory()
-        self._saving: Future[None] | None = None
-        """One is being written, in a thread."""
-        self._saved_at = 0
-        self._timer: TimerHandle | None = None
-        self._loop: AbstractEventLoop | None = None
-        self.trouble = ""
-        """Why the last one could not be written."""
+class Snapshots(Struct, eq=False):
+    _store: SessionStorePort | None
+    _log: SessionLog
+    _make_record: Callable[[RedactedHistory], Callable[[], SessionRecord | JsonObject]]
+    _redacted: RedactedHistory = field(default_factory=RedactedHistory)
+    _saving: Future[None] | None = None
+    """One is being written, in a thread."""
+    _saved_at: int = 0
+    _timer: TimerHandle | None = None
+    _loop: AbstractEventLoop | None = None
+    trouble: str = ""
+    """Why the last one could not be written."""
 
     def save_if_due(self) -> None:
         """After a prompt: at once where the store is all there is, else when the session has a moment."""

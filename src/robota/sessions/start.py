@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
 from robota.core.conversation import ConversationStore
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import HistoryEntry, Json, Message, ToolMessage, is_chat_entry
@@ -61,49 +63,42 @@ _HARMLESS = ("torn", "joined", "repeated", "reordered", "version", "unchecked")
 """Problems of a journal that has lost nothing but what was being written at its end."""
 
 
-class SessionStart:
+class SessionStart(Struct, eq=False):
     """A session as it was left."""
 
-    __slots__ = (
-        "_changes", "answers", "background", "closed", "conversation", "created_at", "cut", "damaged",
-        "facts", "first_prompt", "inbox", "last_seq", "mended", "position", "problems", "prompts", "results",
-        "session_id", "spent", "steps", "updated_at",
-    )  # fmt: skip
-
-    def __init__(self, session_id: str = "") -> None:
-        self.session_id = session_id
-        self.conversation = ConversationStore()
-        self.cut: CutConversation | None = None
-        """The run that a crash cut."""
-        self.results: dict[str, RunResult] = {}
-        """How runs ended whose prompts had an id, by that."""
-        self.inbox: dict[str, InboxRecord | None] = {}
-        """What waits to be told to the model, by id; `None` for what it was told."""
-        self.answers: dict[str, Json] = {}
-        """What was answered to questions of the last run, by id."""
-        self.background = BackgroundWork()
-        self.facts = SessionFacts()
-        """What it was begun with."""
-        self._changes: dict[str, Json] = {}
-        self.created_at = ""
-        self.updated_at = ""
-        self.first_prompt = ""
-        self.prompts = 0
-        self.steps = 0
-        """Messages that were ever recorded, also before the conversation was cleared."""
-        self.last_seq = 0
-        self.spent: list[Spent] = []
-        """The requests that were made to models."""
-        self.position: Position | None = None
-        """Where the journal ended; `None` without one."""
-        self.damaged = False
-        """Something of the journal cannot be read."""
-        self.mended = False
-        """Some of the conversation is in the snapshot alone, so that a journal has to be given it anew."""
-        self.closed = False
-        """The session was shut down in good order."""
-        self.problems: tuple[str, ...] = ()
-        """What was damaged or cut, and what became of it."""
+    session_id: str = ""
+    conversation: ConversationStore = field(default_factory=ConversationStore)
+    cut: CutConversation | None = None
+    """The run that a crash cut."""
+    results: dict[str, RunResult] = {}
+    """How runs ended whose prompts had an id, by that."""
+    inbox: dict[str, InboxRecord | None] = {}
+    """What waits to be told to the model, by id; `None` for what it was told."""
+    answers: dict[str, Json] = {}
+    """What was answered to questions of the last run, by id."""
+    background: BackgroundWork = field(default_factory=BackgroundWork)
+    facts: SessionFacts = field(default_factory=SessionFacts)
+    """What it was begun with."""
+    _changes: dict[str, Json] = {}
+    created_at: str = ""
+    updated_at: str = ""
+    first_prompt: str = ""
+    prompts: int = 0
+    steps: int = 0
+    """Messages that were ever recorded, also before the conversation was cleared."""
+    last_seq: int = 0
+    spent: list[Spent] = []
+    """The requests that were made to models."""
+    position: Position | None = None
+    """Where the journal ended; `None` without one."""
+    damaged: bool = False
+    """Something of the journal cannot be read."""
+    mended: bool = False
+    """Some of the conversation is in the snapshot alone, so that a journal has to be given it anew."""
+    closed: bool = False
+    """The session was shut down in good order."""
+    problems: tuple[str, ...] = ()
+    """What was damaged or cut, and what became of it."""
 
     @property
     def run(self) -> RunState | None:

@@ -62,7 +62,7 @@ class ConversationFold:
     ) -> None:
         """`unanswered` is what the model is told about a call without a result, `identical_failures` a limit
         that the guard of the run had."""
-        self._made = Reconstruction(unanswered, ports)
+        self._made = Reconstruction(ConversationStore(ports), unanswered)
         self.run: RunState | None = None
         """Of the run that has not ended."""
         self.cut: CutConversation | None = None

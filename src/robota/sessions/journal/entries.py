@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, Struct, field, to_builtins
 
 from robota.core.context import window_state
 from robota.core.events import PayloadKind
@@ -75,22 +75,21 @@ class SessionLogReader:
                 yield from split_record(item)
 
 
-class EntryFold:
+class EntryFold(Struct, eq=False):
     """Makes entries of records; knows what the records before have said."""
 
-    def __init__(self) -> None:
-        self.conversation = ConversationFold()
-        self._ids: JsonObject = {}
-        self._request: JsonObject = {}
-        self._tools: Json = []
-        self._input = ""
-        self._web: JsonObject = {}
-        self._natives = NativeNumbers()
-        self._texts = 0
-        self._surface: str | None = None
-        self._calls: tuple[ToolCall, ...] = ()
-        self._finished = 0
-        """Calls of the batch that have ended."""
+    conversation: ConversationFold = field(default_factory=ConversationFold)
+    _ids: JsonObject = {}
+    _request: JsonObject = {}
+    _tools: Json = []
+    _input: str = ""
+    _web: JsonObject = {}
+    _natives: NativeNumbers = field(default_factory=NativeNumbers)
+    _texts: int = 0
+    _surface: str | None = None
+    _calls: tuple[ToolCall, ...] = ()
+    _finished: int = 0
+    """Calls of the batch that have ended."""
 
     def take(self, record: records.Record) -> Iterator[LogEntry]:
         message = self.conversation.take(record)

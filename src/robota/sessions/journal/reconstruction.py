@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Struct
+
 from robota.core.conversation import ConversationStore
 from robota.core.messages import (
     AssistantMessage,
@@ -19,7 +21,6 @@ from robota.core.messages import (
     ToolMessage,
     user_message,
 )
-from robota.core.ports import Ports
 from robota.core.tool_call import result_metadata
 from robota.sessions.journal import records
 from robota.sessions.journal.losses import (
@@ -37,38 +38,33 @@ from robota.sessions.journal.records import CallEnded, Unknown
 MADE_UP: JsonObject = {"recovered": True, LOST: True}
 
 
-class Reconstruction:
-    __slots__ = (
-        "_last", "_streamed", "_streams", "_unanswered", "_without_answer", "answer", "begun", "calls",
-        "damaged", "prompt", "repairs", "results", "round", "steps", "store",
-    )  # fmt: skip
-
-    def __init__(self, unanswered: str, ports: Ports) -> None:
-        """`unanswered` is what the model is told about a call without a result."""
-        self.store = ConversationStore(ports)
-        self.steps = 0
-        """Messages so far, those of conversations that were cleared included."""
-        self.repairs: list[str] = []
-        """What had to be put right, for people."""
-        self._unanswered = unanswered
-        self._streams: list[Pieces] = []
-        """The pieces of a reply that has no message yet."""
-        self._streamed = (0, 0)
-        """The run and the round of that reply."""
-        self.calls: tuple[ToolCall, ...] = ()
-        """All calls of the last answer, in order."""
-        self.answer = (0, 0)
-        """The run and the round of that answer."""
-        self._without_answer = False
-        """Its record is lost: what is known of its calls comes from their own."""
-        self.damaged = False
-        """Something after that answer cannot be read."""
-        self.results: dict[int, CallEnded] = {}
-        self.begun: set[int] = set()  # of these calls
-        self.prompt: records.UserRecord | None = None
-        """The prompt that was accepted and is no message yet."""
-        self.round = 0
-        self._last: Message | None = None
+class Reconstruction(Struct, eq=False):
+    store: ConversationStore
+    _unanswered: str
+    """What the model is told about a call without a result."""
+    steps: int = 0
+    """Messages so far, those of conversations that were cleared included."""
+    repairs: list[str] = []
+    """What had to be put right, for people."""
+    _streams: list[Pieces] = []
+    """The pieces of a reply that has no message yet."""
+    _streamed: tuple[int, int] = (0, 0)
+    """The run and the round of that reply."""
+    calls: tuple[ToolCall, ...] = ()
+    """All calls of the last answer, in order."""
+    answer: tuple[int, int] = (0, 0)
+    """The run and the round of that answer."""
+    _without_answer: bool = False
+    """Its record is lost: what is known of its calls comes from their own."""
+    damaged: bool = False
+    """Something after that answer cannot be read."""
+    results: dict[int, CallEnded] = {}
+    begun: set[int] = set()
+    """Of these calls."""
+    prompt: records.UserRecord | None = None
+    """The prompt that was accepted and is no message yet."""
+    round: int = 0
+    _last: Message | None = None
 
     def settle(self, *, lost: bool = True) -> None:
         """Repair what was cut before this point; `lost` if the session went on behind it."""

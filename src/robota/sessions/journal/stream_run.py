@@ -41,20 +41,17 @@ _ENVELOPES_KEPT = 8
 _DIGITS = b"0123456789"
 
 
-class NativeEvents:
+class NativeEvents(Struct, eq=False):
     """Collects the events of one record: `add` each, then `take` them all."""
 
-    __slots__ = ("_events", "_last", "_plain", "_redactor", "_unknown")
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._plain: list[int] = []
-        """Hashes of envelopes without anything secret, their digits aside: counts and numbered ids differ."""
-        self._last = 0
-        """The envelope of the last piece of text, which most likely comes again."""
-        self._events: list[bytes] = []
-        self._unknown: dict[int, bytes] = {}
-        """Envelopes of collected events, by place."""
+    _redactor: Redactor
+    _plain: list[int] = []
+    """Hashes of envelopes without anything secret, their digits aside: counts and numbered ids differ."""
+    _last: int = 0
+    """The envelope of the last piece of text, which most likely comes again."""
+    _events: list[bytes] = []
+    _unknown: dict[int, bytes] = {}
+    """Envelopes of collected events, by place."""
 
     def add(self, raw: bytes, text: str, shown: str) -> None:
         """An event that carries `text`, of which `shown` may be seen."""
@@ -336,20 +333,17 @@ def _native_bytes(piece: ProviderNativeRawPayload) -> bytes:
     return payload if type(payload) is bytes else encode(payload)
 
 
-class ArgumentRedactor:
+class ArgumentRedactor(Struct, eq=False):
     """The arguments of one call while they stream: taken as `StreamRedactor` takes pieces, judged as a whole.
 
     What is secret in JSON may show only when its names are decoded, so nothing is given out before the end.
     Half a call is of no use to anybody: if the stream is cut, its arguments never run.
     """
 
-    __slots__ = ("_pieces", "_redactor", "shown")
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._pieces: list[str] = []
-        self.shown: str | None = None
-        """The arguments, if they were given out and nothing in them is secret."""
+    _redactor: Redactor
+    _pieces: list[str] = []
+    shown: str | None = None
+    """The arguments, if they were given out and nothing in them is secret."""
 
     def push(self, piece: str) -> None:
         self._pieces.append(piece)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from msgspec import UNSET, Raw, convert
+from msgspec import UNSET, Raw, Struct, convert
 from msgspec.json import Decoder
 
 from robota.core.events import (
@@ -51,19 +51,16 @@ INLINE_LIMIT = 32 * 1024
 """Bytes of JSON a field may have in the line itself."""
 
 
-class RecordWriter:
+class RecordWriter(Struct, eq=False):
     """Writes records, each with the number of the last turn event that it and those before it tell of."""
 
-    __slots__ = ("event", "failure", "journal", "redactor", "run")
-
-    def __init__(self, journal: SessionJournal, redactor: Redactor) -> None:
-        self.journal = journal
-        self.redactor = redactor
-        self.event = 0
-        self.run = 0
-        """The number of the run under way."""
-        self.failure = ""
-        """What could not be written, for another reason than the disk."""
+    journal: SessionJournal
+    redactor: Redactor
+    event: int = 0
+    run: int = 0
+    """The number of the run under way."""
+    failure: str = ""
+    """What could not be written, for another reason than the disk."""
 
     def fail(self, event: str, error: Exception) -> None:
         """An event could not be written: the session goes on, and whoever looks is told what is missing."""
@@ -100,21 +97,18 @@ class RecordWriter:
         return self.journal.append(encoded[1:], event=self.event, hold=hold)
 
 
-class CallWriter:
-    __slots__ = ("_arguments", "_batch", "_results", "_start", "_start_event", "_writer", "batch_seq")
-
-    def __init__(self, writer: RecordWriter) -> None:
-        self._writer = writer
-        self._arguments: tuple[str, ...] = ()
-        """Of each call of the last answer, as the model wrote them."""
-        self._results: dict[int, tuple[str, CallEnded]] = {}
-        """Results without a message: the provider's id of the call, and the record."""
-        self._batch: BatchBegan | None = None
-        self._start: CallBegan | None = None
-        """A call that was started and not decided about."""
-        self._start_event = 0
-        self.batch_seq = 0
-        """The record that tells of the batch under way, and thereby of the intent to run its calls."""
+class CallWriter(Struct, eq=False):
+    _writer: RecordWriter
+    _arguments: tuple[str, ...] = ()
+    """Of each call of the last answer, as the model wrote them."""
+    _results: dict[int, tuple[str, CallEnded]] = {}
+    """Results without a message: the provider's id of the call, and the record."""
+    _batch: BatchBegan | None = None
+    _start: CallBegan | None = None
+    """A call that was started and not decided about."""
+    _start_event: int = 0
+    batch_seq: int = 0
+    """The record that tells of the batch under way, and thereby of the intent to run its calls."""
 
     def begin_answer(self, message: AssistantMessage) -> None:
         self._arguments = tuple(call.arguments for call in message.tool_calls)
@@ -233,18 +227,15 @@ ORDINARY_METADATA = frozenset(
 """What nearly every reply brings; none of it is the name of a secret."""
 
 
-class MessageWriter:
-    __slots__ = ("_calls", "_crc", "_stream", "_writer", "answer", "response")
-
-    def __init__(self, writer: RecordWriter, stream: StreamWriter, calls: CallWriter) -> None:
-        self._writer = writer
-        self._stream = stream
-        self._calls = calls
-        self._crc = 0
-        self.answer = ""
-        """The words of the last answer."""
-        self.response: ProviderResponseRaw | None = None
-        """A reply whose message has not come yet."""
+class MessageWriter(Struct, eq=False):
+    _writer: RecordWriter
+    _stream: StreamWriter
+    _calls: CallWriter
+    _crc: int = 0
+    answer: str = ""
+    """The words of the last answer."""
+    response: ProviderResponseRaw | None = None
+    """A reply whose message has not come yet."""
 
     @property
     def checksum(self) -> str:

@@ -67,16 +67,15 @@ _Item: TypeAlias = ReplyPieces | UserMessage | AssistantMessage | HistoryEntry |
 _Answers: TypeAlias = dict[tuple[int, str], ToolMessage]
 
 
-class TranscriptDraft:
-    def __init__(self) -> None:
-        self._items: list[_Item] = []
-        self._replies: dict[str, ReplyPieces] = {}
-        self._time = START_OF_TIME
-        self.facts: JsonObject = {}
-        """The latest session id, version and branch."""
-        self.cwd = ""
-        self.model: str | None = None
-        self.is_subagent = False
+class TranscriptDraft(Struct, eq=False):
+    _items: list[_Item] = []
+    _replies: dict[str, ReplyPieces] = {}
+    _time: datetime = START_OF_TIME
+    facts: JsonObject = {}
+    """The latest session id, version and branch."""
+    cwd: str = ""
+    model: str | None = None
+    is_subagent: bool = False
 
     def add(self, record: JsonObject, line: int, problems: Problems, *, results_only: bool) -> None:
         """Take the record of one line, in the order of the conversation."""

@@ -27,12 +27,11 @@ PROBLEM_LIMIT = 100
 _BLANK = b" \t\r\0"
 
 
-class Problems:
+class Problems(Struct, eq=False):
     """What was wrong with a file, in sentences; a file that is wrong everywhere stays within bounds."""
 
-    def __init__(self) -> None:
-        self._sentences: list[str] = []
-        self._count = 0
+    _sentences: list[str] = []
+    _count: int = 0
 
     def add(self, sentence: str) -> None:
         self._count += 1

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
+from msgspec import Struct
+
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
@@ -128,15 +130,14 @@ def is_token(name: str) -> bool:
     return re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) is not None
 
 
-class SchemaReader:
+class SchemaReader(Struct, eq=False):
     """Reads schemas of one document; a definition is converted once."""
 
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._names: dict[str, str] = {}
-        self._definitions: dict[str, JsonObject] = {}
-        self._waiting: list[tuple[str, str]] = []
-        """Definitions that have a name and are yet to be read: one by one, however long their chain is."""
+    _document: Document
+    _names: dict[str, str] = {}
+    _definitions: dict[str, JsonObject] = {}
+    _waiting: list[tuple[str, str]] = []
+    """Definitions that have a name and are yet to be read: one by one, however long their chain is."""
 
     def read(self, schema: Json) -> JsonObject:
         """One schema, with references to definitions that `complete` puts in place."""
