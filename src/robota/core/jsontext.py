@@ -1,4 +1,5 @@
-"""JSON text to values and back: the one pair of functions to exchange when another library is to do it.
+"""JSON text to values and back: the one pair of functions to exchange when another library is to do it; and
+values of others, taken only if they are what they should be.
 
 `decode` is strict: what it accepts is valid JSON in valid UTF-8, so its input may be spliced into other JSON
 text. `decode_leniently` is for what servers send all the same. Whatever is wrong, both raise `ValueError`.
@@ -10,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from robota.core.messages import Json
+from robota.core.messages import Json, JsonObject
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -60,3 +61,21 @@ def _mend(value: Any) -> Json:
     if isinstance(value, dict):
         return {_mend(key): _mend(item) for key, item in value.items()}
     return value
+
+
+def text_of(value: Json) -> str:
+    """The value if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def object_of(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def objects_of(value: Json) -> list[JsonObject]:
+    """The objects in a list."""
+    return [item for item in list_of(value) if isinstance(item, dict)]

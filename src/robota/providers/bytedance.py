@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RateLimitError
-from robota.core.jsontext import encode
+from robota.core.jsontext import encode, object_of
 from robota.core.messages import ImagePart, ImageUriPart, Json, JsonObject, TextPart
 from robota.core.ports import REAL_WORLD, Ports
 from robota.providers.encoding import url_of
@@ -132,7 +132,7 @@ def read_task(told: Json, provider: str) -> Task:
             "look at it in the console of the service.",
             provider=provider,
         )
-    content, error, usage = (_object(told.get(name)) for name in ("content", "error", "usage"))
+    content, error, usage = (object_of(told.get(name)) for name in ("content", "error", "usage"))
     return Task(
         id=told["id"],
         status=status,
@@ -161,10 +161,6 @@ def _unusable(provider: str, told: Json) -> ProviderError:
         "check the base URL.",
         provider=provider,
     )
-
-
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 class ByteDanceTasks:

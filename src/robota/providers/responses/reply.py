@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from robota.core.jsontext import objects_of
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
@@ -162,7 +163,7 @@ class ResponseContent(ReplyContent):
         self._done[place] = item
         kind = text_of(item, "type")
         if kind == "message" and place not in self._told:
-            for part in _parts(item, "content"):
+            for part in objects_of(item.get("content")):
                 if part.get("type") == "refusal":
                     self._refuse(text_of(part, "refusal"), chunks)
                 elif text_of(part, "text"):
@@ -245,8 +246,8 @@ class ResponseContent(ReplyContent):
         """What the text cites, each address once."""
         sources: dict[str, JsonObject] = {}
         for _, item in sorted(self._done.items()):
-            for part in _parts(item, "content") if item.get("type") == "message" else ():
-                for note in _parts(part, "annotations"):
+            for part in objects_of(item.get("content")) if item.get("type") == "message" else ():
+                for note in objects_of(part.get("annotations")):
                     if note.get("type") == "url_citation" and text_of(note, "url"):
                         source = {"url": text_of(note, "url"), "title": text_of(note, "title")}
                         sources.setdefault(source["url"], source)
@@ -298,7 +299,7 @@ def _hosted_call(item: JsonObject) -> JsonObject:
     name = text_of(item, "type").removesuffix(_HOSTED)
     call: JsonObject = {"name": name, "input": _hosted_input(item)}
     call |= {name: item[name] for name in ("id", "status") if item.get(name)}
-    sources = _parts(_asked(item), "sources")
+    sources = objects_of(_asked(item).get("sources"))
     return {**call, "sources": sources} if sources else call
 
 
@@ -308,10 +309,5 @@ def _asked(item: JsonObject) -> JsonObject:
 
 
 def _thinking(item: JsonObject) -> str:
-    parts = _parts(item, "summary") or _parts(item, "content")
+    parts = objects_of(item.get("summary")) or objects_of(item.get("content"))
     return "\n\n".join(text_of(part, "text") for part in parts)
-
-
-def _parts(record: JsonObject, name: str) -> list[JsonObject]:
-    parts = record.get(name)
-    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []

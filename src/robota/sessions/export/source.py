@@ -16,7 +16,7 @@ from msgspec import Struct, to_builtins
 
 from robota.core.context import normalize_usage
 from robota.core.errors import ValidationError
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import decode, encode, objects_of
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -150,8 +150,8 @@ def read_source(
 
 def _timeline(plain: JsonObject, moment: datetime) -> list[HistoryEntry]:
     """The whole history; messages that it lacks are put in where their time says."""
-    stored = _objects(plain, "messages")
-    history = [_read(data, moment) for data in _objects(plain, "history")]
+    stored = objects_of(plain.get("messages"))
+    history = [_read(data, moment) for data in objects_of(plain.get("history"))]
     known = {entry.id for entry in history if entry.category == "chat"}
     if known and all(not text_in(data, "id") or text_in(data, "id") in known for data in stored):
         return history
@@ -251,11 +251,6 @@ def describe_time(moment: datetime) -> str:
         return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except OverflowError:  # within hours of the first or last moment there is
         return moment.isoformat()
-
-
-def _objects(data: JsonObject, name: str) -> list[JsonObject]:
-    value = data.get(name)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 GIST_LENGTH = 160

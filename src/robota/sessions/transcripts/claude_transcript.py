@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from robota.core.conversation import SUMMARY_HEADING
 from robota.core.errors import StorageError, ValidationError
+from robota.core.jsontext import object_of, text_of
 from robota.core.messages import (
     AssistantMessage,
     HistoryEntry,
@@ -35,9 +36,7 @@ from robota.sessions.transcripts.content import (
     ReplyPieces,
     blocks_of,
     content_blocks,
-    object_of,
     read_parts,
-    text_of,
     tool_metadata,
 )
 from robota.sessions.transcripts.files import SubagentTranscript, find_subagents

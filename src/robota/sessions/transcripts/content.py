@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from robota.core.jsontext import encode
+from robota.core.jsontext import encode, object_of, objects_of, text_of
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -40,14 +40,6 @@ _STOPS = {
 }
 
 
-def text_of(value: Json) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def object_of(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
 def content_blocks(record: Mapping[str, Json]) -> list[JsonObject]:
     """The content of a line's message as blocks; plain text is one block of text."""
     return blocks_of(object_of(record.get("message")).get("content"))
@@ -56,7 +48,7 @@ def content_blocks(record: Mapping[str, Json]) -> list[JsonObject]:
 def blocks_of(content: Json) -> list[JsonObject]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return objects_of(content)
 
 
 def read_parts(blocks: Sequence[JsonObject], line: int, problems: Problems) -> tuple[str, tuple[Part, ...]]:

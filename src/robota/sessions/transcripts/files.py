@@ -11,10 +11,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from robota.core.jsontext import decode
+from robota.core.jsontext import decode, object_of, text_of
 from robota.core.messages import JsonObject
 from robota.sessions.files import REAL_FILES, Files, opened
-from robota.sessions.transcripts.content import object_of, text_of
 
 NAME_LIMIT = 200
 HEAD = 64 << 10

@@ -13,7 +13,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import decode, encode, list_of, object_of
 from robota.core.messages import Json, JsonObject
 from robota.tools.json_schema import DEFINITIONS, cut_schema, definition_name, find_used, tidy_schema
 from robota.tools.yaml_text import read_yaml
@@ -112,19 +112,6 @@ def check_version(root: JsonObject) -> str:
     return version
 
 
-def mapping_of(node: Json) -> JsonObject:
-    """The node if it is an object, else an empty one: a document may be wrong anywhere."""
-    return node if isinstance(node, dict) else {}
-
-
-def list_of(node: Json) -> list[Json]:
-    return node if isinstance(node, list) else []
-
-
-def text_of(node: Json) -> str:
-    return node if isinstance(node, str) else ""
-
-
 def is_token(name: str) -> bool:
     """Whether HTTP allows this as the name of a header or cookie."""
     return re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) is not None
@@ -149,9 +136,7 @@ class SchemaReader(Struct, eq=False):
                 converted[key] = value
             elif key in _MAPS:
                 converted[key] = {
-                    name: self._read_any(one)
-                    for name, one in mapping_of(value).items()
-                    if not _is_output(one)
+                    name: self._read_any(one) for name, one in object_of(value).items() if not _is_output(one)
                 }
             elif key in _LISTS:
                 converted[key] = [self._read_any(one) for one in list_of(value)]
@@ -223,7 +208,7 @@ def _is_output(schema: Json) -> bool:
 
 
 def _require(schema: JsonObject, converted: JsonObject) -> None:
-    properties = mapping_of(schema.get("properties"))
+    properties = object_of(schema.get("properties"))
     required = [
         name
         for name in list_of(schema.get("required"))

@@ -15,18 +15,11 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
+from robota.core.jsontext import list_of, object_of, text_of
 from robota.core.messages import Json, JsonObject
 from robota.http.errors import UrlError
 from robota.http.url import Url, parse_url
-from robota.tools.openapi.document import (
-    Document,
-    SchemaReader,
-    UnsupportedError,
-    is_token,
-    list_of,
-    mapping_of,
-    text_of,
-)
+from robota.tools.openapi.document import Document, SchemaReader, UnsupportedError, is_token
 
 Location: TypeAlias = Literal["path", "query", "header", "cookie"]
 Encoding: TypeAlias = Literal["json", "form", "text", "multipart", "bytes"]
@@ -87,7 +80,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     limit: int
 
     def takes(self, label: str, node: Json) -> bool:
-        operation = mapping_of(node)
+        operation = object_of(node)
         names = [label, text_of(operation.get("operationId")), *map(text_of, list_of(operation.get("tags")))]
         included = not self.include or any(map(partial(_fits, names), self.include))
         return included and not any(map(partial(_fits, names), self.exclude))
@@ -136,7 +129,7 @@ class OperationReader:
         """The API's own server: where credentials may go."""
         servers = list_of(self._document.root.get("servers"))
         try:
-            return self._base or read_server(mapping_of(servers[0]), self._variables)
+            return self._base or read_server(object_of(servers[0]), self._variables)
         except (IndexError, ConfigurationError):
             return None
 
@@ -145,7 +138,7 @@ class OperationReader:
         if root.get("webhooks"):
             self._document.note("Webhooks are left out: a tool cannot be called by a server.")
         found: list[tuple[str, str, JsonObject]] = []
-        for path, node in mapping_of(root.get("paths")).items():
+        for path, node in object_of(root.get("paths")).items():
             if path.startswith("x-"):
                 continue
             try:
@@ -240,7 +233,7 @@ class OperationReader:
         style = text_of(node.get("style")) or _STYLES[location][0]
         if style not in _STYLES[location]:
             raise UnsupportedError(f"the style {style[:20]!r} is not supported")
-        content = mapping_of(node.get("content"))
+        content = object_of(node.get("content"))
         if content and not any(_JSON.fullmatch(media) for media in content):
             raise UnsupportedError(f"its type {next(iter(content))[:40]!r} is not supported")
         shape = next(iter(content.values()), {}) if content else node
@@ -253,7 +246,7 @@ class OperationReader:
             required=location == "path" or node.get("required") is True,
             raw=node.get("allowReserved") is True,
             as_json=bool(content),
-            schema=self._with_description(mapping_of(shape).get("schema"), node),
+            schema=self._with_description(object_of(shape).get("schema"), node),
         )
 
     def _with_description(self, schema: Json, node: JsonObject) -> JsonObject:
@@ -267,11 +260,11 @@ class OperationReader:
         if "requestBody" not in node:
             return None
         body = self._document.follow(node["requestBody"])
-        content = mapping_of(body.get("content"))
+        content = object_of(body.get("content"))
         if not content:
             return None
         media = min(content, key=lambda one: _ENCODINGS.index(_encoding_of(one)))
-        encoding, shape = _encoding_of(media), mapping_of(content[media])
+        encoding, shape = _encoding_of(media), object_of(content[media])
         types = self._file_types(shape) if encoding == "multipart" else {}
         schema = self._with_description(shape.get("schema"), body)
         if types or encoding == "bytes":
@@ -282,7 +275,7 @@ class OperationReader:
             content_type="application/json" if "*" in media else media,
             required=body.get("required") is True,
             schema={"type": "string", **schema} if encoding == "bytes" else schema,
-            fields=dict(_read_fields(mapping_of(shape.get("encoding")))),
+            fields=dict(_read_fields(object_of(shape.get("encoding")))),
             types=types,
         )
 
@@ -290,13 +283,13 @@ class OperationReader:
         """The media types of the parts that are files, or that the document gives a type of their own."""
         schema = self._document.follow(shape.get("schema", {}))
         types: dict[str, str] = {}
-        for name, node in mapping_of(schema.get("properties")).items():
-            field = mapping_of(node)
-            field = mapping_of(field.get("items")) if field.get("type") == "array" else field
+        for name, node in object_of(schema.get("properties")).items():
+            field = object_of(node)
+            field = object_of(field.get("items")) if field.get("type") == "array" else field
             if field.get("format") == "binary" or "contentMediaType" in field:
                 types[name] = text_of(field.get("contentMediaType")) or "application/octet-stream"
-        for name, node in mapping_of(shape.get("encoding")).items():
-            said = text_of(mapping_of(node).get("contentType")).partition(",")[0].strip()
+        for name, node in object_of(shape.get("encoding")).items():
+            said = text_of(object_of(node).get("contentType")).partition(",")[0].strip()
             if said and "*" not in said:
                 types[name] = said
         return types
@@ -306,7 +299,7 @@ class OperationReader:
             return self._base
         for holder in (node, item, self._document.root):
             if servers := list_of(holder.get("servers")):
-                return read_server(mapping_of(servers[0]), self._variables)
+                return read_server(object_of(servers[0]), self._variables)
         raise ConfigurationError("The OpenAPI document names no server: pass `base_url`.")
 
 
@@ -314,9 +307,9 @@ def read_server(server: JsonObject, variables: Mapping[str, str]) -> Url:
     """The address of a server with its variables filled in."""
     address = text_of(server.get("url"))
     address = f"https:{address}" if address.startswith("//") else address
-    for name, node in mapping_of(server.get("variables")).items():
-        value = variables.get(name, str(mapping_of(node).get("default", "")))
-        choices = [str(one) for one in list_of(mapping_of(node).get("enum"))]
+    for name, node in object_of(server.get("variables")).items():
+        value = variables.get(name, str(object_of(node).get("default", "")))
+        choices = [str(one) for one in list_of(object_of(node).get("enum"))]
         if choices and value not in choices:
             raise ConfigurationError(
                 f"The server variable {name!r} must be one of {', '.join(choices)}, not {value!r}."
@@ -359,7 +352,7 @@ _ENCODINGS = get_args(Encoding)
 
 def _read_fields(encodings: JsonObject) -> Iterator[tuple[str, Parameter]]:
     for name, node in encodings.items():
-        said = mapping_of(node)
+        said = object_of(node)
         style = text_of(said.get("style")) or "form"
         as_json = _JSON.fullmatch(text_of(said.get("contentType"))) is not None
         if style in _STYLES["query"] and (as_json or said.keys() & {"style", "explode", "allowReserved"}):

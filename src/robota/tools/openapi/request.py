@@ -17,17 +17,11 @@ from msgspec import Struct
 
 from robota.core.env_ref import is_env_reference, resolve_env_reference
 from robota.core.errors import ConfigurationError
-from robota.core.jsontext import encode
+from robota.core.jsontext import encode, object_of, text_of
 from robota.core.messages import Json, JsonObject
 from robota.http.errors import UrlError
 from robota.http.url import Url, parse_url
-from robota.tools.openapi.document import (
-    Document,
-    UnsupportedError,
-    is_token,
-    mapping_of,
-    text_of,
-)
+from robota.tools.openapi.document import Document, UnsupportedError, is_token
 from robota.tools.openapi.operations import Body, Location, Operation, Parameter
 
 _DELIMITERS = {"form": ",", "simple": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
@@ -257,9 +251,9 @@ class Credential(Struct, frozen=True):
 
 
 def read_schemes(document: Document) -> dict[str, Scheme]:
-    components = mapping_of(document.root.get("components"))
+    components = object_of(document.root.get("components"))
     schemes: dict[str, Scheme] = {}
-    for name, node in mapping_of(components.get("securitySchemes")).items():
+    for name, node in object_of(components.get("securitySchemes")).items():
         try:
             schemes[name] = _read_scheme(document, name, node)
         except UnsupportedError as problem:
@@ -269,7 +263,7 @@ def read_schemes(document: Document) -> dict[str, Scheme]:
 
 def check_auth(auth: Mapping[str, str], document: Document) -> None:
     """A value for a scheme the document does not have is a mistake worth hearing of."""
-    known = mapping_of(mapping_of(document.root.get("components")).get("securitySchemes"))
+    known = object_of(object_of(document.root.get("components")).get("securitySchemes"))
     for name in auth:
         if name not in known:
             raise ConfigurationError(
@@ -282,7 +276,7 @@ def choose_schemes(
     security: Sequence[Json], schemes: Mapping[str, Scheme], auth: Mapping[str, str]
 ) -> tuple[tuple[Scheme, ...], tuple[str, ...]]:
     """The schemes to use for an operation, and the names of those that have no value but are needed."""
-    alternatives = [tuple(mapping_of(one)) for one in security]
+    alternatives = [tuple(object_of(one)) for one in security]
     for names in alternatives:
         if names and all(name in auth and name in schemes for name in names):
             return tuple(schemes[name] for name in names), ()

@@ -14,7 +14,7 @@ from urllib.parse import quote_plus, urlencode
 from msgspec import Struct
 
 from robota.core.errors import RobotaError
-from robota.core.jsontext import decode_leniently, encode
+from robota.core.jsontext import decode_leniently, encode, text_of
 from robota.core.messages import Json
 from robota.core.plain_text import strip_controls
 from robota.core.tool import ToolResult
@@ -307,11 +307,7 @@ def _read_hits(results: Json, url_key: str, snippet_key: str) -> list[SearchHit]
     if not isinstance(results, list):
         return []
     return [
-        SearchHit(_text(one.get("title")), str(one[url_key]), _text(one.get(snippet_key)))
+        SearchHit(text_of(one.get("title")), str(one[url_key]), text_of(one.get(snippet_key)))
         for one in results
         if isinstance(one, dict) and isinstance(one.get(url_key), str)
     ]
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
