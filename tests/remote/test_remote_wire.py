@@ -29,6 +29,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import (
+    CHUNK_NAMES,
     ChatRequest,
     Chunk,
     MetadataChunk,
@@ -45,7 +46,6 @@ from robota.core.provider import (
 )
 from robota.providers.remote.failures import describe_error, http_status, read_error
 from robota.providers.remote.protocol import (
-    EVENT_NAMES,
     RequestEncoder,
     decode_event,
     encode_chunk,
@@ -106,7 +106,7 @@ def test_a_chunk_arrives_as_it_was_sent(chunk: Chunk) -> None:
 
 
 def test_every_kind_of_chunk_has_an_event() -> None:
-    assert {type(chunk) for chunk in CHUNKS} | {NativePayload} == set(EVENT_NAMES) == set(Chunk.__args__)
+    assert {type(chunk) for chunk in CHUNKS} | {NativePayload} == set(CHUNK_NAMES) == set(Chunk.__args__)
 
 
 @pytest.mark.parametrize(

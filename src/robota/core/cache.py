@@ -15,34 +15,23 @@ import msgspec
 from msgspec import Struct
 
 from robota.core.errors import CacheIntegrityError
-from robota.core.messages import Json, Message, ReasoningBlock, TokenUsage, ToolCall
+from robota.core.messages import Json, Message
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
+    CHUNK_NAMES,
     ChatRequest,
     Chunk,
-    MetadataChunk,
+    NativePayload,
     Provider,
     ProviderWrapper,
-    ReasoningChunk,
-    ServerToolChunk,
+    RetryNotice,
     StopChunk,
     TextChunk,
-    ToolInputChunk,
 )
 
-_KINDS: dict[str, type[Chunk]] = {
-    "text": TextChunk,
-    "reasoning": ReasoningChunk,
-    "reasoning_block": ReasoningBlock,
-    "tool_input": ToolInputChunk,
-    "tool_call": ToolCall,
-    "usage": TokenUsage,
-    "server_tool": ServerToolChunk,
-    "metadata": MetadataChunk,
-    "stop": StopChunk,
-}
+_NAMES = {kind: name for kind, name in CHUNK_NAMES.items() if kind not in (NativePayload, RetryNotice)}
 """What an entry may hold. Native payloads and retry notices belong to one call and are not repeated."""
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+_KINDS = {name: kind for kind, name in _NAMES.items()}
 _WHOLE = ("end_turn", "tool_use")
 
 

@@ -25,6 +25,14 @@ def decode(data: bytes | str) -> Json:
         raise ValueError("The JSON text is nested too deeply.") from error
 
 
+def is_json(data: bytes | str) -> bool:
+    try:
+        decode(data)
+    except ValueError:
+        return False
+    return True
+
+
 def encode(value: Json) -> bytes:
     """A value as compact JSON in UTF-8; half characters (lone surrogates) become question marks."""
     try:

@@ -147,6 +147,20 @@ Chunk: TypeAlias = (
     | MetadataChunk
     | StopChunk
 )
+CHUNK_NAMES: dict[type[Chunk], str] = {
+    TextChunk: "text",
+    ReasoningChunk: "reasoning",
+    ReasoningBlock: "reasoning_block",
+    ToolInputChunk: "tool_input",
+    ToolCall: "tool_call",
+    TokenUsage: "usage",
+    NativePayload: "native",
+    ServerToolChunk: "server_tool",
+    RetryNotice: "retry",
+    MetadataChunk: "metadata",
+    StopChunk: "stop",
+}
+"""What they are called where they are written down: in caches, and between hosts."""
 
 
 # --- who does it -------------------------------------------------------------------------------------

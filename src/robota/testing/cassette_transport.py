@@ -96,7 +96,7 @@ class _Recording(httpx2.AsyncByteStream):
             await self._response.aclose()
 
 
-class _Replay(httpx2.AsyncByteStream):
+class _Replay(httpx2.AsyncByteStream, httpx2.SyncByteStream):
     """A recorded reply, piece by piece; a second reader goes on after the first."""
 
     def __init__(self, reply: RecordedReply, cassette: Cassette) -> None:
@@ -108,6 +108,13 @@ class _Replay(httpx2.AsyncByteStream):
         for piece in self._pieces:
             yield piece
             await asyncio.sleep(0)  # others may run between two pieces, as on a network
+        self._end()
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
+        self._end()
+
+    def _end(self) -> None:
         if self._ended == "broken":
             raise httpx2.RemoteProtocolError("The recorded connection broke here.")
         if self._ended == "early":
@@ -127,7 +134,7 @@ class SyncCassetteTransport(httpx2.BaseTransport):
         if self._cassette.recording:
             return self._record(request, self._cassette.begin(asked))
         reply = self._cassette.answer(asked)
-        return httpx2.Response(reply.status, headers=reply.headers, stream=_SyncReplay(reply, self._cassette))
+        return httpx2.Response(reply.status, headers=reply.headers, stream=_Replay(reply, self._cassette))
 
     def _record(self, request: httpx2.Request, take: Take) -> httpx2.Response:
         request.headers["accept-encoding"] = "identity"
@@ -173,17 +180,3 @@ class _SyncRecording(httpx2.SyncByteStream):
         finally:
             self._take.end("early")
             self._response.close()
-
-
-class _SyncReplay(httpx2.SyncByteStream):
-    def __init__(self, reply: RecordedReply, cassette: Cassette) -> None:
-        self._pieces = reply.pieces()
-        self._ended = reply.ended
-        self._cassette = cassette
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._pieces
-        if self._ended == "broken":
-            raise httpx2.RemoteProtocolError("The recorded connection broke here.")
-        if self._ended == "early":
-            raise self._cassette.ran_out()

@@ -18,29 +18,17 @@ from msgspec import Struct
 from robota.core.errors import RobotaError, ValidationError
 from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
-from robota.core.messages import (
-    AssistantMessage,
-    JsonObject,
-    Message,
-    ReasoningBlock,
-    StopReason,
-    TokenUsage,
-    ToolCall,
-)
+from robota.core.messages import AssistantMessage, JsonObject, Message, StopReason
 from robota.core.provider import (
+    CHUNK_NAMES,
     ChatRequest,
     Chunk,
-    MetadataChunk,
     ModelSettings,
     NativePayload,
     NativeWebTools,
     Provider,
-    ReasoningChunk,
-    RetryNotice,
-    ServerToolChunk,
     StopChunk,
     TextChunk,
-    ToolInputChunk,
     ToolSchema,
 )
 from robota.core.reply import MessageAssembly, chat, open_stream
@@ -52,19 +40,6 @@ MESSAGE, ERROR = "message", "error"
 """The two events that can end a stream."""
 KEEP_ALIVE = b": alive\n\n"
 """A comment, sent while the model says nothing."""
-EVENT_NAMES: dict[type, str] = {
-    TextChunk: "text",
-    ReasoningChunk: "reasoning",
-    ReasoningBlock: "reasoning_block",
-    ToolInputChunk: "tool_input",
-    ToolCall: "tool_call",
-    TokenUsage: "usage",
-    NativePayload: "native",
-    ServerToolChunk: "server_tool",
-    RetryNotice: "retry",
-    MetadataChunk: "metadata",
-    StopChunk: "stop",
-}
 Told: TypeAlias = Chunk | AssistantMessage | RobotaError
 """What an event can be: a chunk, or one of the two ends."""
 
@@ -158,7 +133,7 @@ def encode_chunk(chunk: Chunk) -> bytes:
         return b'event: text\ndata: {"text":%s}\n\n' % encode(chunk.text)
     if type(chunk) is NativePayload:
         return _event("native", _encode_native(chunk))
-    return _event(EVENT_NAMES[type(chunk)], encode(chunk))
+    return _event(CHUNK_NAMES[type(chunk)], encode(chunk))
 
 
 def encode_message(message: AssistantMessage) -> bytes:
@@ -260,7 +235,7 @@ _read_stop = msgspec.json.Decoder(_Stop).decode
 _READERS: dict[str, Callable[[bytes], Told]] = {
     **{
         name: msgspec.json.Decoder(kind).decode
-        for kind, name in EVENT_NAMES.items()
+        for kind, name in CHUNK_NAMES.items()
         if kind not in (NativePayload, StopChunk)
     },
     "native": _decode_native,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import encode, is_json
 from robota.core.messages import JsonObject, ToolCall
 from robota.sessions.journal.file.payloads import KIND
 from robota.sessions.journal.pieces import ANSWER, INPUT, Pieces
@@ -79,15 +79,7 @@ def read_reply(streams: Sequence[Pieces]) -> tuple[str, tuple[ToolCall, ...]]:
                 known[2].append(text)
     found: list[ToolCall] = []
     for at, (call_id, name, texts) in sorted(calls.items()):
-        if at != len(found) or not call_id or not name or not _is_json(arguments := "".join(texts)):
+        if at != len(found) or not call_id or not name or not is_json(arguments := "".join(texts)):
             break  # later ones would be counted wrongly
         found.append(ToolCall(call_id, name, arguments))
     return "".join(words) + (streams[-1].tail if streams else ""), tuple(found)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        decode(text)
-    except ValueError:
-        return False
-    return True

@@ -21,7 +21,7 @@ from robota.core.events import (
     ToolInputDelta,
     ToolProgressed,
 )
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import decode, encode, is_json
 from robota.core.messages import AssistantMessage, Json
 from robota.core.tool_call import place_of
 from robota.sessions.journal.pieces import (
@@ -57,7 +57,7 @@ class NativeEvents(Struct, eq=False):
         """An event that carries `text`, of which `shown` may be seen."""
         events = self._events
         if text != shown:
-            whole = _is_json(raw)
+            whole = is_json(raw)
             known = encode(_exchange(decode(raw), text, shown) if whole else shown)
             events.append(self._redactor.json(known))
             return
@@ -86,7 +86,7 @@ class NativeEvents(Struct, eq=False):
 
     def _look(self) -> None:
         unknown, self._unknown = self._unknown, {}
-        for at in [at for at, envelope in unknown.items() if not _is_json(envelope)]:
+        for at in [at for at, envelope in unknown.items() if not is_json(envelope)]:
             del unknown[at]  # it would spoil the record: it is kept as a text
             words = self._redactor.text(self._events[at].decode("utf-8", "replace"))
             self._events[at] = encode(words)
@@ -97,14 +97,6 @@ class NativeEvents(Struct, eq=False):
             return
         for at in unknown:
             self._events[at] = self._redactor.json(self._events[at])
-
-
-def _is_json(raw: bytes) -> bool:
-    try:
-        decode(raw)
-    except ValueError:
-        return False
-    return True
 
 
 def _exchange(value: Json, text: str, shown: str) -> Json:
@@ -361,9 +353,7 @@ class ArgumentRedactor(Struct, eq=False):
         return [shown, *[""] * (len(pieces) - 1)]
 
     def _redact(self, whole: str) -> str:
-        try:
-            decode(whole)
-        except ValueError:
+        if not is_json(whole):
             return self._redactor.text(whole)
         encoded = whole.encode("utf-8", "replace")
         shown = self._redactor.json(encoded)
