@@ -391,3 +391,18 @@ async def test_what_hooks_said_about_changes_is_replayed(project: Path, home: Pa
         await session.submit("On")
     report = await replay_session(store.journal_path(session.session_id))
     assert report.identical, report
+
+
+async def test_what_hooks_said_about_calls_of_a_subagent_is_replayed(project: Path, tmp_path: Path) -> None:
+    from robota.sessions.replay.session_replay import replay_session
+
+    write(project / "notes.txt", "milk")
+    listen(project, "PreToolUse", "PostToolUse", "SubagentStart", "SubagentStop")
+    store = create_project_session_store(tmp_path / "sessions")
+    look = [call("Agent", prompt="Look.", description="look", subagent_type="general-purpose")]
+    replies = (look, [call("Read", file_path="notes.txt")], "Milk.", "Done.")
+    async with trusted(project, *replies, session_store=store) as session:
+        await session.submit("Go")
+    assert "SubagentStop" in [each["hook_event_name"] for each in heard_by_hooks(project)]
+    report = await replay_session(store.journal_path(session.session_id))
+    assert report.divergence is None

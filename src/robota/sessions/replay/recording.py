@@ -63,8 +63,11 @@ _ASIDES = (
     records.LoadedRecord, *BESIDE,
 )  # fmt: skip
 """What may be done to a session at any time, also in the middle of something else."""
-HOOKS_OUTSIDE = frozenset(("ConfigChange", "WorktreeCreate", "WorktreeRemove"))
-"""Hooks that whoever has the session fires, so that nobody does in a replay."""
+HOOKS_OUTSIDE = frozenset(
+    ("ConfigChange", "WorktreeCreate", "WorktreeRemove", "SubagentStart", "SubagentStop", "Elicitation",
+     "ElicitationResult")
+)  # fmt: skip
+"""Hooks that whoever has the session fires, a tool of it or a child, so that nobody does in a replay."""
 _LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
 _ACTIONS = (*_LONG, records.HistoryCleared, records.HistoryRewound, records.SessionEnded)
@@ -75,9 +78,12 @@ def is_injected(message: Message | None) -> bool:
     return message is not None and message.metadata.get("origin") == INJECTED
 
 
-def is_aside(record: Record) -> bool:
-    outside = isinstance(record, records.HookRecord) and record.hook in HOOKS_OUTSIDE
-    return outside or isinstance(record, _ASIDES)
+def is_aside(record: Record, execution: str) -> bool:
+    """Hooks that heard of a call in another run than this `execution` are those of a child."""
+    if isinstance(record, records.HookRecord):
+        of_child = bool(record.call_id) and not str(record.call_id).startswith(f"{execution}-")
+        return of_child or record.hook in HOOKS_OUTSIDE
+    return isinstance(record, _ASIDES)
 
 
 class Recording:
@@ -138,7 +144,7 @@ class _Taker:
             self.begin_segment(record)
         message = self.conversation.take(record)
         self.position = Position(record.seq, record.ev, isinstance(record, records.SessionEnded))
-        aside = is_aside(record)
+        aside = is_aside(record, self.execution)
         if (aside or is_injected(message)) and self.busy:
             if not self.add_piece(Meanwhile(record)):
                 self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))

@@ -19,7 +19,7 @@ from robota.core.ports import Ports
 from robota.core.tool import ToolContext
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.compaction.sections import CompactionSection, read_sections
-from robota.sessions.journal.records import ClosedRecord, QuestionRecord, Record
+from robota.sessions.journal.records import ClosedRecord, HookRecord, QuestionRecord, Record
 from robota.sessions.permissions.permission_enforcer import OVER_BUDGET
 from robota.sessions.replay.recorded import DECISION, START, Action, CallOrder, ReplayMismatch, Segment
 from robota.sessions.replay.recording import HOOKS_OUTSIDE, INTERRUPTED, UNCOUNTED
@@ -42,10 +42,12 @@ class RecordClock(Struct, eq=False):
     """Since then."""
     _at_it: bool = False
     """Something is being done: its own records do not count, and what comes next has to wait for it."""
+    _told: int = 0
+    """Outcomes of hooks that were told meanwhile, whose records do not count either, and may come later."""
 
     def begin(self, action: Action) -> None:
         self.action = action
-        self._time = self._notices = 0
+        self._time = self._notices = self._told = 0
         self.catch_up()
 
     def end(self) -> None:
@@ -59,6 +61,9 @@ class RecordClock(Struct, eq=False):
         if event == "notice":
             self._notices += 1
         elif event in UNCOUNTED:
+            return
+        elif event == "hook_executed" and self._told:
+            self._told -= 1
             return
         else:
             self.catch_up(late=True)
@@ -74,6 +79,7 @@ class RecordClock(Struct, eq=False):
     def do(self, aside: Record) -> None:
         """Do to the session what was done while it was at work."""
         now, self._at_it = (self._time, self._notices), True
+        self._told += isinstance(aside, HookRecord)
         self._do(aside)
         self._time, self._notices = now
         self._at_it = False
