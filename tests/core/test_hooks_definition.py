@@ -30,7 +30,8 @@ def test_all_events_of_the_project_are_known() -> None:
     assert set(HOOK_EVENTS) == {
         "PreToolUse", "PostToolUse", "SessionStart", "SessionEnd", "Stop", "StopFailure", "UserPromptSubmit",
         "PreCompact", "PostCompact", "WorktreeCreate", "WorktreeRemove", "SubagentStart", "SubagentStop",
-        "Notification", "PermissionRequest", "PostToolUseFailure", "ConfigChange",
+        "Notification", "PermissionRequest", "PostToolUseFailure", "ConfigChange", "Elicitation",
+        "ElicitationResult",
     }  # fmt: skip
 
 
@@ -142,13 +143,13 @@ def test_every_malformed_entry_is_reported_with_its_place() -> None:
 def test_what_will_never_run_is_named() -> None:
     config = parse_hooks(
         {
-            "Elicitation": [{"hooks": [command()]}],
+            "FileChanged": [{"hooks": [command()]}],
             "Stop": [{"hooks": [{"type": "mcp_tool", "server": "s"}, command("x", **{"if": "Bash(ls)"})]}],
         },
         source="s.json",
     )
     assert describe_unsupported(config) == [
-        "Hooks for 'Elicitation' never run: this program does not have that event.",
+        "Hooks for 'FileChanged' never run: this program does not have that event.",
         "The hook type 'mcp_tool' (Stop, s.json) cannot be executed.",
         "The hook 'x' never runs: `if` has no meaning for Stop.",
     ]
@@ -218,7 +219,7 @@ async def test_events_without_a_target_ignore_the_matcher(event: str) -> None:
 
 MISSPELT = {
     "PreTooluse": ({"PreTooluse": []}, "there is no event 'PreTooluse'; did you mean 'PreToolUse'?"),
-    "Deploy": ({"Deploy": []}, "there is no event 'Deploy'; there are ConfigChange, Notification, "),
+    "Deploy": ({"Deploy": []}, "there is no event 'Deploy'; there are ConfigChange, Elicitation, "),
     "matcher": (
         {"Stop": [{"matchers": "Bash", "hooks": []}]},
         "Stop[0].matchers: there is no such field; did you mean 'matcher'?",

@@ -15,12 +15,13 @@ from mcp.server.mcpserver import Context
 from tests.support.mcp_session import ends, opened, write_servers
 from tests.support.oauth_server import LoginServer, login_server, serving
 
+from robota.core.errors import ConfigurationError
 from robota.sdk.auth import KeyStore
 from robota.sdk.mcp.login import log_in
 from robota.sdk.mcp.oauth import LoginStore
 from robota.sdk.places import find_places
 from robota.testing import ScriptedProvider, call
-from robota.tools.mcp.definition import ServerDefinition
+from robota.tools.mcp.definition import OAuthOptions, ServerDefinition
 
 pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
@@ -97,14 +98,27 @@ async def test_tokens_that_have_expired_are_renewed_without_a_question(project: 
             assert session.kit.servers.connections["guarded"].state == "needs-auth"
 
 
-async def log_in_by_hand(server: LoginServer) -> int:
+async def test_the_address_of_the_metadata_counts_above_what_the_server_says(project: Path) -> None:
+    async with login_server(says_where=False) as server:
+        where = OAuthOptions(metadata_url=f"{server.url}/hidden/metadata")
+        assert await log_in_by_hand(server, where) == 1
+        oauth = {"authServerMetadataUrl": where.metadata_url}
+        write_servers(project, guarded={"type": "http", "url": f"{server.url}/mcp", "oauth": oauth})
+        async with opened(project, ScriptedProvider("x")) as session:
+            assert session.kit.servers.connections["guarded"].state == "connected"
+        lost = OAuthOptions(metadata_url=f"{server.url}/nowhere")
+        with pytest.raises(ConfigurationError, match=r"authServerMetadataUrl.*says 404"):
+            await log_in_by_hand(server, lost)
+
+
+async def log_in_by_hand(server: LoginServer, oauth: OAuthOptions | None = None) -> int:
     """As a user does who has the page opened by a browser."""
     visits: list[asyncio.Task[None]] = []
 
     def show(url: str) -> None:
         visits.append(asyncio.create_task(asyncio.to_thread(visit, url)))
 
-    definition = ServerDefinition(name="guarded", kind="http", url=f"{server.url}/mcp")
+    definition = ServerDefinition(name="guarded", kind="http", url=f"{server.url}/mcp", oauth=oauth)
     tools = await log_in(definition, find_places(), show)
     await asyncio.gather(*visits)
     return tools

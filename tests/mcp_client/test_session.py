@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -57,16 +58,38 @@ async def test_the_first_request_does_not_wait_for_servers_and_a_search_does(
     assert [each.outcome for each in heard] == ["success", "success"]
 
 
-async def test_killing_a_server_in_mid_call_is_an_error_at_once_and_the_next_call_works(
-    project: Path,
+async def test_killing_a_server_in_mid_call_is_an_error_at_once_the_session_goes_on_and_the_server_is_back(
+    project: Path, tmp_path: Path
 ) -> None:
-    write_servers(project, stub=definition())
-    provider = ScriptedProvider([call("mcp__stub__die")], [call("mcp__stub__add", a=1, b=2)], "Done.")
+    log = tmp_path / "log"
+    write_servers(project, stub=definition(log=str(log)))  # which may be silent for ten minutes
+    provider = ScriptedProvider(
+        [call("mcp__stub__hang")],
+        [call("mcp__stub__add", a=1, b=2)],
+        "Three.",
+        [call("mcp__stub__add", a=2, b=2)],
+        "Four.",
+    )
+
+    def kill(_: ToolProgressed) -> None:
+        pid = next(line for line in log.read_text().splitlines() if line.startswith("process")).split()[1]
+        os.kill(int(pid), signal.SIGKILL)
+
     async with opened(project, provider) as session:
+        session.events.on(ToolProgressed, kill)
+        heard = ends(session)
+        assert (await session.submit("Go.")).text == "Three."
+        assert (await session.submit("Go on.")).text == "Four."
+        assert session.kit.servers.connections["stub"].starts == 2
+    assert [each.outcome for each in heard] == ["error", "success", "success"]
+    assert heard[0].error == "The MCP server 'stub' ended."
+
+
+async def test_the_last_words_of_a_server_that_dies_in_a_call_reach_the_model(project: Path) -> None:
+    write_servers(project, stub=definition())
+    async with opened(project, ScriptedProvider([call("mcp__stub__die")], "Done.")) as session:
         heard = ends(session)
         await session.submit("Go.")
-    assert [each.outcome for each in heard] == ["error", "success"]
-    assert "ended" in str(heard[0].error)
     assert "the disk is on fire" in str(heard[0].error)
 
 

@@ -198,7 +198,7 @@ def test_a_child_may_have_rules_about_its_parents_tools_and_its_own() -> None:
 @pytest.mark.anyio
 async def test_what_takes_no_effect_is_told_when_the_session_begins() -> None:
     foreign = {
-        "Elicitation": [HOOK],
+        "FileChanged": [HOOK],
         "Stop": [{"hooks": [{"type": "mcp_tool", "server": "s", "tool": "t"}]}],
     }
     told: list[str] = []
@@ -207,7 +207,7 @@ async def test_what_takes_no_effect_is_told_when_the_session_begins() -> None:
     async with session:
         await session.run("hi")
     assert told[:2] == [
-        "Hooks for 'Elicitation' never run: this program does not have that event.",
+        "Hooks for 'FileChanged' never run: this program does not have that event.",
         "The hook type 'mcp_tool' (Stop, the options) cannot be executed.",
     ]
     again: list[str] = []

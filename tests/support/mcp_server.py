@@ -113,6 +113,7 @@ class Server:
                 self.send(id=id, error={"code": -32601, "message": f"There is no method {method}."})
 
     def greet(self, id: Any, params: dict[str, Any]) -> None:
+        self.log(f"process {os.getpid()}")
         while (gate := self.config.get("gate")) and not os.path.exists(gate):
             time.sleep(0.01)
         if self.config.get("noise"):

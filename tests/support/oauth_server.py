@@ -92,8 +92,8 @@ class LoginServer:
 
 
 @asynccontextmanager
-async def login_server() -> AsyncIterator[LoginServer]:
-    """Both, on one port of this machine."""
+async def login_server(*, says_where: bool = True) -> AsyncIterator[LoginServer]:
+    """Both, on one port of this machine. One that does not say where to log in has its metadata elsewhere."""
     login = LoginServer()
     tools = MCPServer("guarded")
 
@@ -110,18 +110,24 @@ async def login_server() -> AsyncIterator[LoginServer]:
             token = headers.get(b"authorization", b"").decode().removeprefix("Bearer ")
             if token not in login.tokens:
                 where = f'Bearer resource_metadata="{login.url}/.well-known/oauth-protected-resource"'
-                refusal = Response(status_code=401, headers={"WWW-Authenticate": where})
+                said = {"WWW-Authenticate": where if says_where else "Bearer"}
+                refusal = Response(status_code=401, headers=said)
                 await refusal(scope, receive, send)
                 return
             await inner(scope, receive, send)
             return
         await outer(scope, receive, send)
 
+    told = {"/hidden/metadata": login.metadata}
+    if says_where:
+        told = {
+            "/.well-known/oauth-protected-resource": login.resource_metadata,
+            "/.well-known/oauth-protected-resource/mcp": login.resource_metadata,
+            "/.well-known/oauth-authorization-server": login.metadata,
+        }
     outer = Starlette(
         routes=[
-            Route("/.well-known/oauth-protected-resource", login.resource_metadata),
-            Route("/.well-known/oauth-protected-resource/mcp", login.resource_metadata),
-            Route("/.well-known/oauth-authorization-server", login.metadata),
+            *(Route(place, say) for place, say in told.items()),
             Route("/register", login.register, methods=["POST"]),
             Route("/authorize", login.authorize),
             Route("/token", login.token, methods=["POST"]),

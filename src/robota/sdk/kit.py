@@ -25,6 +25,7 @@ from robota.sdk.background.watchdog import WatchdogLimits
 from robota.sdk.bundle.assembly import BundleTools
 from robota.sdk.checkpoints import Checkpoints
 from robota.sdk.mcp.deferral import read_policy, recall_found
+from robota.sdk.mcp.elicitation import fill_in
 from robota.sdk.mcp.reaching import make_opener
 from robota.sdk.mcp.resources import add_resources, find_resources
 from robota.sdk.mcp.sampling import answer_server
@@ -133,7 +134,8 @@ class Kit:
         self.servers = McpServers(
             set() if start is None else recall_found(start.messages),
             make_opener(project.places, lambda: self.relay),
-            lambda server, asked, context: answer_server(self.skills.session, server, asked, context),
+            sample=lambda server, asked, context: answer_server(self.skills.session, server, asked, context),
+            fill_in=lambda form, asked, context: fill_in(self.skills.session, form, asked, context),
         )
         self.bundle_tools = BundleTools(lambda: self.project.settings.keep_variables)
         self.watchdog = WatchdogLimits()

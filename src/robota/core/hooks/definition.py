@@ -35,13 +35,14 @@ HOOK_EVENTS: tuple[str, ...] = (
     "WorktreeCreate",
     "WorktreeRemove",
     "ConfigChange",
+    "Elicitation",
+    "ElicitationResult",
 )
 """The occasions on which hooks run."""
 
 _EVENTS_ELSEWHERE = """
-    CwdChanged DirectoryAdded Elicitation ElicitationResult FileChanged InstructionsLoaded
-    MessageDisplay PermissionDenied PostToolBatch Setup TaskCompleted TaskCreated TeammateIdle
-    UserPromptExpansion
+    CwdChanged DirectoryAdded FileChanged InstructionsLoaded MessageDisplay PermissionDenied
+    PostToolBatch Setup TaskCompleted TaskCreated TeammateIdle UserPromptExpansion
 """
 """Events of another program whose settings have the same form."""
 TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"})

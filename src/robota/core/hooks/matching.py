@@ -26,6 +26,8 @@ _TARGETS: dict[str, tuple[str, ...]] = {
     "PostCompact": ("trigger",),
     "Notification": ("notification_type",),
     "ConfigChange": ("source",),
+    "Elicitation": ("mcp_server_name",),
+    "ElicitationResult": ("mcp_server_name",),
 }
 """The input field a matcher is compared with, the first one present; other events have none."""
 

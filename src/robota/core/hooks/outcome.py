@@ -36,7 +36,7 @@ _OLD_DECISIONS: dict[str, PermissionDecision] = {
 }
 _BLOCKING = frozenset(
     {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "PreCompact"}
-    | {"Stop", "SubagentStop", "WorktreeCreate", "ConfigChange"}
+    | {"Stop", "SubagentStop", "WorktreeCreate", "ConfigChange", "Elicitation", "ElicitationResult"}
 )
 """Events on which a hook can say no. For Stop and SubagentStop that means: go on."""
 _FAILS_CLOSED = frozenset({"PreToolUse", "WorktreeCreate"})

@@ -53,7 +53,7 @@ async def log_in(definition: ServerDefinition, places: Places, show: Callable[[s
         if (
             known is not None
             and address not in map(str, known.redirect_uris or ())
-            and definition.oauth is None
+            and not (definition.oauth and definition.oauth.client_id)
         ):
             store.kept.client = ""  # it was registered for another port
         auth = make_auth(store, definition, address=address, open_page=open_page, wait_for_code=wait_for_code)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import httpx2
 import msgspec
 from anyio import to_thread
 from mcp.client.auth import OAuthClientProvider
@@ -25,6 +26,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from robota.core.errors import ConfigurationError
 from robota.sdk.auth import KeyStore
+from robota.sdk.mcp.pinned import PinnedMetadata
 from robota.sdk.places import Places
 from robota.tools.mcp.definition import ServerDefinition
 from robota.tools.mcp.failure import LoginNeededError
@@ -95,7 +97,7 @@ def make_auth(
     address: str = "http://127.0.0.1/callback",
     open_page: Callable[[str], Awaitable[None]] | None = None,
     wait_for_code: Callable[[], Awaitable[AuthorizationCodeResult]] | None = None,
-) -> OAuthClientProvider:
+) -> httpx2.Auth:
     """What signs requests. Without a page to open, a login that is not there is an error."""
 
     async def refuse(url: str) -> None:
@@ -123,4 +125,6 @@ def make_auth(
     provider.context.token_expiry_time = store.kept.expires or None
     provider.context.oauth_metadata = _parse(OAuthMetadata, store.kept.metadata)
     store.provider = provider
+    if options is not None and options.metadata_url:
+        return PinnedMetadata(provider, definition, options.metadata_url)
     return provider

@@ -73,7 +73,7 @@ async def look_at(definition: ServerDefinition, places: Places) -> tuple[list[st
     from robota.sdk.mcp.servers import McpServers  # noqa: PLC0415 - they would load each other
     from robota.sdk.mcp.status import describe_one  # noqa: PLC0415 - likewise
 
-    servers = McpServers(set(), make_opener(places, lambda: None), None)
+    servers = McpServers(set(), make_opener(places, lambda: None))
     servers.take({definition.name: definition})
     async with servers:
         connection = servers.get(definition.name)

@@ -30,6 +30,7 @@ _KINDS: Mapping[str, ServerKind] = {
     "stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse", "sdk": "client",
 }  # fmt: skip
 _NAME = re.compile(r"[^\s/:@\x00-\x1f]{1,64}")
+_WEB = ("http://", "https://")
 START_VARIABLE = "MCP_TIMEOUT"
 CALL_VARIABLE = "MCP_TOOL_TIMEOUT"
 """Milliseconds, as other programs read them."""
@@ -139,8 +140,8 @@ class _Reader:
 
     def _url(self) -> str:
         url = self._text("url")
-        if not url.startswith(("http://", "https://")):
-            raise _UnusableError(f"Its `url` must begin with http:// or https://, not {url[:40]!r}.")
+        if not url.startswith(_WEB):
+            raise _UnusableError(f"Its `url` must begin with {' or '.join(_WEB)}, not {url[:40]!r}.")
         return url
 
     def _directory(self) -> str:
@@ -182,11 +183,14 @@ class _Reader:
         if not given:
             return None
         scopes, port = given.get("scopes"), given.get("callbackPort")
+        metadata = self._expand(given.get("authServerMetadataUrl") or "")
+        if metadata and not metadata.startswith(_WEB):
+            raise _UnusableError(f"Its `authServerMetadataUrl` must begin with {' or '.join(_WEB)}.")
         return OAuthOptions(
             client_id=str(given.get("clientId") or ""),
             callback_port=port if isinstance(port, int) else 0,
             scopes=" ".join(map(str, scopes)) if isinstance(scopes, list) else str(scopes or ""),
-            metadata_url=str(given.get("authServerMetadataUrl") or ""),
+            metadata_url=metadata,
         )
 
     def _expand(self, value: Json) -> str:

@@ -14,7 +14,7 @@ from robota.sdk.mcp.deferral import SearchPolicy, is_too_much
 from robota.sdk.mcp.search_tool import ToolSearchTool, choose
 from robota.tools.mcp.connection import OpenTransport, ServerConnection
 from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.open_call import Sample
+from robota.tools.mcp.open_call import FillIn, Sample
 from robota.tools.mcp.tool import McpTool
 
 if TYPE_CHECKING:
@@ -34,12 +34,21 @@ _SHOWN = 20
 class McpServers:
     """An async context manager: its connections live as long as it is entered."""
 
-    def __init__(self, found: set[str], open_transport: OpenTransport | None, sample: Sample | None) -> None:
-        """`found` are the tools that the conversation knows already."""
+    def __init__(
+        self,
+        found: set[str],
+        open_transport: OpenTransport | None,
+        *,
+        sample: Sample | None = None,
+        fill_in: FillIn | None = None,
+    ) -> None:
+        """`found` are the tools that the conversation knows already. `sample` and `fill_in` do what servers
+        may ask for: the model's answer, and the user's."""
         self.connections: dict[str, ServerConnection] = {}
         self.policy = SearchPolicy()
         self._open_transport = open_transport
         self._sample = sample
+        self._fill_in = fill_in
         self._found = found
         self._definitions: Mapping[str, ServerDefinition] = {}
         self._off: set[str] = set()
@@ -88,7 +97,12 @@ class McpServers:
     def _add(self, definition: ServerDefinition, after: float) -> None:
         roots = () if self._session is None else (self._session.cwd,)
         connection = ServerConnection(
-            definition, self._open_transport, sample=self._sample, roots=roots, on_change=self._hear
+            definition,
+            self._open_transport,
+            sample=self._sample,
+            fill_in=self._fill_in,
+            roots=roots,
+            on_change=self._hear,
         )
         self.connections[definition.name] = connection
         connection.start(after)

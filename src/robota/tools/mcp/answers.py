@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from robota.tools.mcp.open_call import OpenCall, Sample
+from robota.tools.mcp.open_call import FillIn, OpenCall, Sample, ask_user
 
 
 class Answers:
     """The calls under way, and what they bring along."""
 
-    __slots__ = ("calls", "roots", "sample")
+    __slots__ = ("calls", "fill_in", "roots", "sample")
 
-    def __init__(self, sample: Sample | None, roots: tuple[str, ...]) -> None:
+    def __init__(self, sample: Sample | None, fill_in: FillIn | None, roots: tuple[str, ...]) -> None:
         self.sample = sample
+        self.fill_in = fill_in or ask_user
         self.roots = roots
         """The directories that the session works in."""
         self.calls: list[OpenCall] = []

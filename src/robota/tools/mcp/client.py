@@ -33,7 +33,11 @@ def make_client(
         context: ClientRequestContext, params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
         call = answers.newest_call
-        return mcp_types.ElicitResult(action="cancel") if call is None else await call.elicit(params)
+        return (
+            mcp_types.ElicitResult(action="cancel")
+            if call is None
+            else await call.elicit(params, answers.fill_in)
+        )
 
     async def sample(
         context: ClientRequestContext, params: mcp_types.CreateMessageRequestParams

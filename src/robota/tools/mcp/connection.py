@@ -24,7 +24,7 @@ from robota.tools.mcp.failure import ServerError, explain
 from robota.tools.mcp.library import load_library
 from robota.tools.mcp.noise import Noise
 from robota.tools.mcp.offer import Offer, read_offer
-from robota.tools.mcp.open_call import OpenCall, Sample
+from robota.tools.mcp.open_call import FillIn, OpenCall, Sample
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -56,6 +56,7 @@ class ServerConnection:
         open_transport: OpenTransport | None = None,
         *,
         sample: Sample | None = None,
+        fill_in: FillIn | None = None,
         roots: tuple[str, ...] = (),
         on_change: Callable[[ServerConnection], None] | None = None,
     ) -> None:
@@ -68,7 +69,7 @@ class ServerConnection:
         self.noise = Noise()
         self.starts = 0
         self._open_transport = open_transport
-        self._answers = Answers(sample, roots)
+        self._answers = Answers(sample, fill_in, roots)
         self._on_change = on_change or (lambda _: None)
         self._client: Client | None = None
         self._settled = asyncio.Event()

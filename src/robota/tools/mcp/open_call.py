@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from robota.core.messages import JsonObject
 from robota.core.questions import FormAnswer, FormQuestion
 from robota.core.tool import ToolContext
 
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
 Sample: TypeAlias = Callable[[str, "mcp_types.CreateMessageRequestParams", ToolContext], Awaitable[Any]]
 """Asks the session's model for a server, if the user lets it: the server's name, what it asks, the call. A
 text is why not."""
+
+
+FillIn: TypeAlias = Callable[[FormQuestion, JsonObject, ToolContext], Awaitable[FormAnswer | None]]
+"""Has a form of a server filled in: the form, what the server asked as hooks hear of it, the call."""
+
+
+async def ask_user(form: FormQuestion, asked: JsonObject, context: ToolContext) -> FormAnswer | None:
+    """What the user fills in; `None` if nobody can be asked, or nobody answers."""
+    answer = None if context.ask is None else await context.ask(form)
+    return answer if isinstance(answer, FormAnswer) else None
 
 
 class OpenCall:
@@ -42,18 +53,21 @@ class OpenCall:
         amount = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
         self.context.progress(f"{amount} {message}\n" if message else f"{amount}\n")
 
-    async def elicit(self, params: mcp_types.ElicitRequestParams) -> mcp_types.ElicitResult:
-        """Put a form of the server to the user."""
+    async def elicit(self, params: mcp_types.ElicitRequestParams, fill_in: FillIn) -> mcp_types.ElicitResult:
+        """Have a form of the server filled in."""
         import mcp_types  # noqa: PLC0415 - a server is connected, so it is loaded
 
+        asked: JsonObject = {"mcp_server_name": self.server, "message": params.message}
         if isinstance(params, mcp_types.ElicitRequestFormParams):
-            form = FormQuestion(message=params.message, schema=params.requested_schema, server=self.server)
+            schema = params.requested_schema
+            asked |= {"mode": "form", "requested_schema": schema}
+            form = FormQuestion(message=params.message, schema=schema, server=self.server)
         else:
+            asked |= {"mode": "url", "url": params.url, "elicitation_id": params.elicitation_id}
             message = f"{params.message}\nOpen this address, and say when you are done: {params.url}"
             form = FormQuestion(message=message, schema=_NO_FIELDS, server=self.server)
-        ask = self.context.ask
-        answer = None if ask is None else await self.pause(ask(form))
-        if not isinstance(answer, FormAnswer):
+        answer = await self.pause(fill_in(form, asked, self.context))
+        if answer is None:
             return mcp_types.ElicitResult(action="cancel")
         content = answer.content if answer.action == "accept" and form.schema is not _NO_FIELDS else None
         return mcp_types.ElicitResult(action=answer.action, content=content)
