@@ -75,9 +75,10 @@ async def serve_robota(sessions: int, deltas: int) -> None:
     from robota import InteractiveSession
     from robota.sdk.kept_sessions import SessionStore
     from robota.testing import ScriptedProvider
-    from robota.transports.host import SessionHost, SessionWish
+    from robota.transports.host import SessionHost
     from robota.transports.http.app import ServerFacts, create_app
     from robota.transports.http.security import Guard
+    from robota.transports.session_maker import SessionWish
 
     words = [f"word {number} " for number in range(1, deltas + 1)]
     directory = tempfile.mkdtemp(prefix="robota-bench-")

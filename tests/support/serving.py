@@ -15,12 +15,13 @@ from msgspec import Struct
 from robota import InteractiveSession
 from robota.core.provider import Provider
 from robota.sdk.kept_sessions import SessionStore
-from robota.transports.host import SessionFactory, SessionHost, SessionWish
+from robota.transports.host import SessionHost
 from robota.transports.http.app import ServerFacts, create_app
 from robota.transports.http.openai_routes import ROUTES as OPENAI
 from robota.transports.http.route import Route
 from robota.transports.http.security import Guard
 from robota.transports.http.server import bind, running
+from robota.transports.session_maker import SessionFactory, SessionWish
 
 TOKEN = "a-token-of-the-tests"
 

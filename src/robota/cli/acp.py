@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import aclosing
 
 import click
 
@@ -38,11 +39,8 @@ def command(options: tuple[str, ...]) -> int:
 
     async def work() -> None:
         stdin, stdout = take_streams()
-        host = CommandSessions(wanted, remark)
-        try:
-            await run_acp(host, stdin=stdin, stdout=stdout)
-        finally:
-            await host.close()
+        async with aclosing(CommandSessions(wanted, remark)) as maker:
+            await run_acp(maker, stdin=stdin, stdout=stdout)
 
     return serve(work())
 

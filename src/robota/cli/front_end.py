@@ -17,6 +17,7 @@ from robota.core.errors import ConfigurationError
 from robota.providers.choice import ChosenProvider, open_choice
 from robota.sdk.kept_sessions import create_project_session_store
 from robota.sdk.view.status import read_status
+from robota.transports.session_maker import SessionWish
 from robota.tui.host import KeptSession
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class Host:
         ]
 
     async def open_session(self, session_id: str | None, *, fork: bool = False) -> InteractiveSession:
-        session = await open_another(self._options, self._chosen, session_id, fork=fork)
+        wish = SessionWish(cwd=os.getcwd(), resume=session_id, fork=fork)
+        session = await open_another(self._options, self._chosen, wish)
         await session.ready()
         before, self.session = self.session, session
         await before.shutdown("resume")

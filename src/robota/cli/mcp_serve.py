@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import closing
+from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,14 +53,12 @@ def command(*, no_commands: bool, over_http: bool, options: tuple[str, ...], **p
     keep_quiet("mcp")
 
     async def work() -> None:
-        maker = CommandSessions(wanted, remark)
-        sessions = AgentSessions(maker=maker)
-        server = create_agent_mcp_server(sessions=sessions, expose_commands=not no_commands)
-        try:
+        async with (
+            aclosing(CommandSessions(wanted, remark)) as maker,
+            aclosing(AgentSessions(maker=maker)) as sessions,
+        ):
+            server = create_agent_mcp_server(sessions=sessions, expose_commands=not no_commands)
             await (serve_http(server, **place) if over_http else serve_stdio(server))
-        finally:
-            await sessions.close()
-            await maker.close()
 
     return serve(work())
 

@@ -9,11 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+TERMINATED = 128 + signal.SIGTERM
 
 
-def serve(work: Coroutine[Any, Any, object]) -> int:
-    """Run it in an event loop of its own; the exit code. Each signal cancels it once."""
-    return asyncio.run(_serve(work))
+def serve(work: Coroutine[Any, Any, object], *, terminated: int = TERMINATED) -> int:
+    """Run it in an event loop of its own; the exit code, after SIGTERM `terminated`. Each signal cancels it
+    once."""
+    code = asyncio.run(_serve(work))
+    return terminated if code == TERMINATED else code
 
 
 async def _serve(work: Coroutine[Any, Any, object]) -> int:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import SessionNotFoundError
 from robota.providers.definitions import find_definition
+from robota.sdk.assembly import require_mode
 from robota.sdk.interactive import InteractiveSession
 from robota.sdk.kept_sessions import (
     SessionStore,
@@ -22,9 +23,11 @@ from robota.sdk.places import find_places
 if TYPE_CHECKING:
     from robota.cli.options import Options
     from robota.core.messages import JsonObject
+    from robota.core.permissions import PermissionMode
     from robota.providers.choice import ChosenProvider
     from robota.sdk.assembly import MoreOptions
     from robota.sdk.places import Places
+    from robota.transports.session_maker import SessionWish
 
 BY_ADDRESS = ("openai-compatible", "local-server")
 """Types of provider that an address alone leads to."""
@@ -70,7 +73,12 @@ class SessionChoice:
         return replace(options, provider=start.provider, model=start.model, base_url=None)
 
     def open(
-        self, options: Options, chosen: ChosenProvider, cwd: str | None = None, **more: Unpack[MoreOptions]
+        self,
+        options: Options,
+        chosen: ChosenProvider,
+        cwd: str | None = None,
+        mode: PermissionMode | None = None,
+        **more: Unpack[MoreOptions],
     ) -> InteractiveSession:
         """The session, by default in the working directory, with `more` than a command line can say."""
         self.chosen = chosen
@@ -85,6 +93,7 @@ class SessionChoice:
             provider=chosen.provider,
             cwd=cwd,
             model=chosen.model,
+            permission_mode=mode,
             session_store=self.store,
             session_name=options.name,
             resume_session_id=self.resumed,
@@ -95,20 +104,25 @@ class SessionChoice:
 
 
 async def open_another(
-    options: Options,
-    chosen: ChosenProvider,
-    resume: str | None,
-    *,
-    fork: bool = False,
-    cwd: str | None = None,
-    **more: Unpack[MoreOptions],
+    options: Options, chosen: ChosenProvider, wish: SessionWish, **more: Unpack[MoreOptions]
 ) -> InteractiveSession:
-    """A new session, or the one of that id, that the same provider answers in."""
-    options = replace(options, resume=resume, continue_last=False, fork=fork, name=None, session_id=None)
+    """A session as somebody wishes, that the same provider answers in."""
+    mode = None if wish.permission_mode is None else require_mode(wish.permission_mode)
+    options = replace(
+        options,
+        resume=wish.resume,
+        continue_last=False,
+        fork=wish.fork,
+        name=wish.name,
+        session_id=None,
+        add_dirs=(*options.add_dirs, *wish.add_dirs),
+    )
     choice = await to_thread.run_sync(SessionChoice, options)
-    if choice.start is not None and choice.start.model and choice.start.provider == chosen.provider.name:
-        chosen = replace(chosen, model=choice.start.model)
-    return choice.open(options, chosen, cwd, **more)
+    start = choice.start
+    known = start.model if start is not None and start.provider == chosen.provider.name else None
+    chosen = replace(chosen, model=wish.model or known or chosen.model)
+    cwd = wish.cwd or (None if start is None else start.cwd) or None
+    return choice.open(options, chosen, cwd, mode, **more)
 
 
 def find_session_or_transcript(store: SessionStore, wanted: str, places: Places) -> str:

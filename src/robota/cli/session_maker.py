@@ -1,4 +1,4 @@
-"""Sessions for a transport that holds several: one provider answers in all of them."""
+"""Sessions for whoever holds several, a transport or a server: one provider answers in all of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Unpack
-
-from msgspec.structs import replace
 
 from robota.cli.chosen_provider import chosen_provider
 from robota.cli.opening import provider_arguments, read_own_settings
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from robota.sdk.assembly import MoreOptions
     from robota.sdk.interactive import InteractiveSession
     from robota.sdk.kept_sessions import SessionStore
+    from robota.transports.session_maker import SessionWish
 
 
 class CommandSessions:
@@ -45,32 +44,27 @@ class CommandSessions:
                 self._remark(chosen.note)
             yield chosen
 
-    async def open(
-        self,
-        cwd: str | None = None,
-        *,
-        resume: str | None = None,
-        fork: bool = False,
-        add_dirs: Sequence[str] = (),
-        **more: Unpack[MoreOptions],
-    ) -> InteractiveSession:
-        options = replace(self._options, add_dirs=(*self._options.add_dirs, *add_dirs))
-        chosen = await self._held[-1].get()
-        return await open_another(options, chosen, resume, fork=fork, cwd=cwd, **more)
+    async def chosen(self) -> ChosenProvider:
+        """Who answers, chosen if nobody has yet."""
+        return await self._held[-1].get()
+
+    async def open(self, wish: SessionWish, /, **more: Unpack[MoreOptions]) -> InteractiveSession:
+        return await open_another(self._options, await self.chosen(), wish, **more)
 
     def models(self) -> Sequence[OfferedModel]:
         chosen = self._held[-1].now
-        definition = None if chosen is None else find_definition(chosen.provider.name)
-        if definition is None:
+        if chosen is None:
             return ()
-        entries = selectable_models(definition.model_catalog)
-        return [OfferedModel(entry.id, entry.display_name or "") for entry in entries]
+        definition = find_definition(chosen.provider.name)
+        entries = () if definition is None else selectable_models(definition.model_catalog)
+        titles = {chosen.model: "", **{entry.id: entry.display_name or "" for entry in entries}}
+        return [OfferedModel(id, title) for id, title in titles.items()]
 
     async def choose_provider_again(self) -> None:
         self._held.append(Held(self._choose))
         await self._held[-1].get()
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of the providers, when all sessions are over."""
         for held in reversed(self._held):
             await held.close()

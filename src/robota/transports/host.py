@@ -7,10 +7,9 @@ journal, until it is closed, deleted, or has to make room; when somebody uses it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.background import ENDED
@@ -23,6 +22,7 @@ from robota.sdk.following import open_follower
 from robota.transports.event_text import EventTexts
 from robota.transports.presence import Presence
 from robota.transports.reader import PastEvents, Reader
+from robota.transports.session_maker import SessionFactory, SessionWish, made_ready
 
 if TYPE_CHECKING:
     from robota.core.messages import JsonObject, Prompt
@@ -34,22 +34,6 @@ MOST_SESSIONS = 1_000
 """Sessions that are open at the same time."""
 CLOSING_SECONDS = 10.0
 """How long a session may take to put itself away when the server ends."""
-
-
-class SessionWish(Struct, frozen=True, kw_only=True):
-    """What a client says of the session it wants; what it leaves out is as the server was started."""
-
-    cwd: str | None = None
-    name: str | None = None
-    model: str | None = None
-    permission_mode: str | None = None
-    resume: str | None = None
-    """The id of a session that is kept, to go on with."""
-    fork: bool = False
-    """Go on in a copy of it."""
-
-
-SessionFactory: TypeAlias = Callable[[SessionWish], Awaitable["InteractiveSession"]]
 
 
 class TooManySessions(RobotaError, code="TOO_MANY_SESSIONS", category="user", recoverable=True):
@@ -246,9 +230,7 @@ class SessionHost:
         if self.closed:
             raise HostClosed("The server ends: start it again, and try again.")
         await self._make_room()
-        session = await self._factory(wish)
-        await session.ready()  # before anybody can find it: its files may be such that it cannot be used
-        return self.adopt(session, made=True)
+        return self.adopt(await made_ready(await self._factory(wish)), made=True)
 
     async def resume(self, wish: SessionWish) -> HostedSession:
         """Go on with a session that is kept; one that is open is given as it is."""

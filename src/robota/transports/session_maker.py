@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, Unpack
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack
 
 from msgspec import Struct
 
@@ -20,6 +20,25 @@ class OfferedModel(Struct, frozen=True):
     title: str = ""
 
 
+class SessionWish(Struct, frozen=True, kw_only=True):
+    """What a client says of the session it wants; what it leaves out is as the server was started."""
+
+    cwd: str | None = None
+    """Else where the session was left, or where the server was started."""
+    name: str | None = None
+    model: str | None = None
+    permission_mode: str | None = None
+    resume: str | None = None
+    """The id of a session that is kept, to go on with."""
+    fork: bool = False
+    """Go on in a copy of it."""
+    add_dirs: tuple[str, ...] = ()
+    """Directories that belong to the workspace too."""
+
+
+SessionFactory: TypeAlias = Callable[[SessionWish], Awaitable["InteractiveSession"]]
+
+
 class SessionMaker(Protocol):
     """Makes sessions; whoever gets one shuts it down."""
 
@@ -28,22 +47,26 @@ class SessionMaker(Protocol):
         """Where sessions are kept; `None` if they are not."""
         ...
 
-    async def open(
-        self,
-        cwd: str | None = None,
-        *,
-        resume: str | None = None,
-        fork: bool = False,
-        add_dirs: Sequence[str] = (),
-        **more: Unpack[MoreOptions],
-    ) -> InteractiveSession:
-        """A session in a directory: a new one, or one of the store, or a copy of that."""
+    async def open(self, wish: SessionWish, /, **more: Unpack[MoreOptions]) -> InteractiveSession:
+        """A session as somebody wishes: a new one, or one of the store, or a copy of that."""
         ...
 
     def models(self) -> Sequence[OfferedModel]:
-        """The models of the provider, as far as they are known here."""
+        """The model that answers, and the others of its provider, as far as they are known here."""
         ...
 
     async def choose_provider_again(self) -> None:
         """Look anew who answers: sessions that are opened from now on ask them."""
         ...
+
+
+async def made_ready(session: InteractiveSession) -> InteractiveSession:
+    """The session with its files read, before anybody can find it: they may be unusable."""
+    made = False
+    try:
+        await session.ready()
+        made = True
+    finally:
+        if not made:
+            await session.shutdown("other")
+    return session

@@ -56,7 +56,7 @@ from robota.transports.acp.mcp_servers import read_servers
 from robota.transports.acp.modes import MODEL, describe_modes, describe_options
 from robota.transports.acp.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Peer, RpcError
 from robota.transports.acp.session import AcpSession
-from robota.transports.session_maker import SessionMaker
+from robota.transports.session_maker import SessionMaker, SessionWish, made_ready
 
 PAGE = 50
 """Sessions that are listed at once."""
@@ -168,23 +168,15 @@ class AcpAgent:
             raise RpcError(INVALID_PARAMS, f"cwd is an absolute path, not {cwd!r}.")
         files = ClientFiles(self._client)
         terminal = ClientTerminal(self._client, lambda call, id: opened.updates.show_terminal(call, id))
+        more = tuple(request.additional_directories or ())
         session = await self._host.open(
-            cwd,
-            resume=resume,
-            fork=fork,
-            add_dirs=request.additional_directories or (),
+            SessionWish(cwd=cwd, resume=resume, fork=fork, add_dirs=more),
             mcp_servers=read_servers(request.mcp_servers or ()),
             editor=files,
             terminal=terminal,
         )
         files.session_id = terminal.session_id = session.session_id
-        made = False
-        try:
-            await session.ready()
-            made = True
-        finally:
-            if not made:
-                await session.shutdown("other")
+        await made_ready(session)
         opened = AcpSession(session, self._client, self._host.models())
         self._sessions[session.session_id] = opened
         asyncio.get_running_loop().call_soon(opened.announce)  # after the answer that tells its id

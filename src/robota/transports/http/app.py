@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ from robota.transports.http.replies import CLOSE, HttpError, explain, refuse
 from robota.transports.http.route import Route
 from robota.transports.http.security import Guard
 from robota.transports.http.socket import socket_routes
+from robota.transports.session_maker import OfferedModel
 
 ROUTES = [*server_routes.ROUTES, *sessions.ROUTES, *turns.ROUTES, *trust.ROUTES, *images.ROUTES]
 """All of them; the OpenAPI document is made of the same table."""
@@ -35,8 +36,8 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     guard: Guard
     metrics: Metrics = field(default_factory=Metrics)
     read_only: bool = False
-    models: Any = None
-    """An async function that lists the models that can be asked for."""
+    models: Callable[[], Sequence[OfferedModel]] = tuple
+    """Lists the models that can be asked for."""
 
 
 def create_app(

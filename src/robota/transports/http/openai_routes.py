@@ -142,15 +142,9 @@ async def responses(call: Call) -> ASGIApp:
 
 @in_their_shape
 async def models(call: Call) -> ASGIApp:
-    listed = [] if call.facts.models is None else await call.facts.models()
-    names = [AGENT, *(name for each in listed if (name := _name(each)))]
+    names = [AGENT, *(each.id for each in call.facts.models() if each.id)]
     rows = [{"id": name, "object": "model", "created": 0, "owned_by": "robota"} for name in names]
     return reply({"object": "list", "data": rows})
-
-
-def _name(listed: Any) -> str:
-    name = listed.get("id") if isinstance(listed, dict) else listed
-    return name if isinstance(name, str) else ""
 
 
 ROUTES = [

@@ -11,8 +11,8 @@ from robota.core.events import ReasoningDelta, TextDelta, TurnEvent
 from robota.core.messages import UserMessage
 from robota.core.questions import ChoiceAnswer, ChoiceQuestion, PermissionAnswer, PermissionQuestion, Question
 from robota.sdk.ending import Denials
-from robota.transports.host import SessionWish
 from robota.transports.http.openai_requests import Task, refusal
+from robota.transports.session_maker import SessionWish
 
 if TYPE_CHECKING:
     from robota.sdk.execution import ExecutionResult

@@ -28,8 +28,7 @@ async def openapi(call: Call) -> ASGIApp:
 
 
 async def models(call: Call) -> ASGIApp:
-    listed = [] if call.facts.models is None else await call.facts.models()
-    return reply({"models": listed})
+    return reply({"models": [{"id": each.id, "name": each.title or each.id} for each in call.facts.models()]})
 
 
 ROUTES = [

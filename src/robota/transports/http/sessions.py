@@ -14,11 +14,12 @@ from robota.core.errors import SessionNotFoundError, ValidationError
 from robota.sdk.past_sessions import ExportFormat, export_session
 from robota.sdk.session_facts import SessionDetails, SessionFacts, SessionPage
 from robota.sdk.view.status import find_branch
-from robota.transports.host import HostedSession, SessionHost, SessionWish
+from robota.transports.host import HostedSession, SessionHost
 from robota.transports.http.call import Call
 from robota.transports.http.described import describe_change, describe_kept, describe_open, describe_whole
 from robota.transports.http.replies import HEADERS, HttpError, reply
 from robota.transports.http.route import Route
+from robota.transports.session_maker import SessionWish
 
 if TYPE_CHECKING:
     from robota.sdk.kept_sessions import SessionSummary

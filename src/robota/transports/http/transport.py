@@ -9,10 +9,11 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from robota.core.errors import ConfigurationError
-from robota.transports.host import SessionHost, SessionWish
+from robota.transports.host import SessionHost
 from robota.transports.http.app import ServerFacts, create_app
 from robota.transports.http.security import Guard, require_token
 from robota.transports.http.server import bind, running
+from robota.transports.session_maker import SessionWish
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 from robota.core.errors import SessionNotFoundError
+from robota.transports.session_maker import SessionWish, made_ready
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
@@ -49,18 +51,12 @@ class AgentSessions:
             raise SessionNotFoundError(
                 f"This server has one session; {id or NEW} is not its id: leave it out."
             )
-        session = await self._maker.open(resume=id)
-        made = False
-        try:
-            await session.ready()
-            made = True
-        finally:
-            if not made:
-                await session.shutdown("other")
+        wish = SessionWish(cwd=os.getcwd(), resume=id)  # a model must not choose another directory
+        session = await made_ready(await self._maker.open(wish))
         self._made[session.session_id] = session
         return session
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Stop what runs, save everything that was made here."""
         sessions = tuple(self._made.values())
         self._made.clear()
