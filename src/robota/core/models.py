@@ -177,6 +177,6 @@ def format_token_count(tokens: int) -> str:
 def describe_unknown_model(model: str) -> str:
     """What the user should be told about a model whose window is only assumed."""
     return (
-        f"Nothing is known about the model {model!r}; a window of {DEFAULT_CONTEXT_WINDOW:,} tokens is "
-        "assumed. If it has another: --context-window, or context_window= in a program."
+        f"Nothing is known about the model {model!r}: its context window is taken to be "
+        f"{DEFAULT_CONTEXT_WINDOW:,}. If it has another: --context-window, or context_window= in a program."
     )

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct, field
 
 from robota.core.errors import from_unknown
 from robota.core.jsontext import encode
-from robota.core.messages import HistoryEntry, JsonObject, Message
+from robota.core.messages import HistoryEntry, JsonObject, Message, SystemMessage
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, TimerHandle
@@ -46,7 +46,9 @@ class RedactedHistory(Struct, eq=False):
 
         def look_up(value: Message | HistoryEntry) -> bytes:
             found = self._known.get(id(value)) or known.get(id(value))
-            known[id(value)] = found = found or (value, redactor.json(encode(value)))
+            if found is None:
+                found = (value, redactor.json(encode(value), repeated=isinstance(value, SystemMessage)))
+            known[id(value)] = found
             return found[1]
 
         def entry(value: HistoryEntry) -> bytes:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, o
 
 from robota.core.errors import ConfigurationError, RobotaError, describe_exception
 from robota.core.messages import Json, JsonObject
+from robota.core.own_words import own_words
 from robota.core.tool import ToolClass, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def text_beside(module_file: str, part: int = 0) -> Callable[[], str]:
 
     def load() -> str:
         with open(f"{module_file.removesuffix('.py')}.md", encoding="utf-8") as file:
-            return file.read().split("\n---\n")[part].strip()
+            return own_words(file.read().split("\n---\n")[part].strip())
 
     return load
 

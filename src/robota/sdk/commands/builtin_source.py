@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from robota.core.own_words import own_words
 from robota.sdk.commands.effects import CommandResult
 from robota.sdk.commands.registry import Command, CommandFunction
 from robota.sdk.commands.table import ROWS, Row, Words
@@ -33,7 +34,7 @@ def _make(row: Row) -> Command:
     words = _model_words() if row.name == "model" else row.words
     return Command(
         name=row.name,
-        description=row.description,
+        description=own_words(row.description) if row.for_models else row.description,
         execute=partial(run_row, row),
         subcommands=tuple(Command(name=word, description=text) for word, text in words),
         argument_hint=row.hint,

@@ -175,7 +175,7 @@ class EventLog:
 
     def take_context(self, event: events.ContextUpdated) -> None:
         if self._before is None:
-            self.take_any(event)
+            self.writer.write_clean(self._record_of(event))  # numbers
             return
         self._before.used_tokens = event.used_tokens
         self.writer.event = event.seq
@@ -289,11 +289,16 @@ class EventLog:
 
     def take_any(self, event: Event) -> None:
         """An event that is written as it is."""
+        self.writer.write(self._record_of(event))
+
+    def _record_of(self, event: Event) -> Record:
         self.reach(event)
-        record = convert(fields_of(event), records.RECORD_TYPES[_RECORD_NAMES.get(type(event), event.name)])
+        record: Record = convert(
+            fields_of(event), records.RECORD_TYPES[_RECORD_NAMES.get(type(event), event.name)]
+        )
         if isinstance(record, records.RunRecord) and event.execution_id:
             record.run = self.writer.run
-        self.writer.write(record)
+        return record
 
     HANDLERS: ClassVar[HandlerTable]
 

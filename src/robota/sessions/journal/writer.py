@@ -23,7 +23,7 @@ from robota.core.events import (
     ToolStarted,
 )
 from robota.core.jsontext import encode
-from robota.core.messages import AssistantMessage, Message, TokenUsage, ToolMessage
+from robota.core.messages import AssistantMessage, Message, SystemMessage, TokenUsage, ToolMessage
 from robota.core.reply import usage_metadata
 from robota.core.tool_call import place_of, result_metadata
 from robota.sessions.journal.decoding import parse_arguments
@@ -73,7 +73,9 @@ class RecordWriter(Struct, eq=False):
     def write(self, record: Record) -> int:
         """Append a record; its number."""
         encoded = self._encode(record)
-        repeated = isinstance(record, SessionBegan)
+        repeated = isinstance(record, SessionBegan) or (
+            isinstance(record, MessageRecord) and isinstance(record.message, SystemMessage)
+        )
         return self._append(self.redactor.json(encoded, repeated=repeated), hold=False)
 
     def write_clean(self, record: Record, *, hold: bool = False) -> int:

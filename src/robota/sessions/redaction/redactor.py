@@ -9,16 +9,18 @@ that `StreamRedactor` gives the same text however it was cut into pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.given import require_texts
 from robota.core.messages import Json
+from robota.core.own_words import known_own_words
 from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.rules import REDACTED, Pattern, Rule, Tail, word_set
+from robota.sessions.redaction.rules import REDACTED, Rule, Tail, word_set
 from robota.sessions.redaction.scanner import may_match, redact_text
 from robota.sessions.redaction.values import (
     is_complaint,
@@ -99,11 +101,25 @@ class Redactor:
         if "\\" in plain:
             if "\\u" in plain or "BEGIN" in plain:  # what looks different when it is decoded
                 return False
-            plain = plain.replace("\\n", "\n").replace("\\t", "\t").replace("\\", "")
-        return not (_may_match_again if repeated else may_match)(plain)
+            plain = _without_escapes(plain)
+        if not repeated:
+            return not may_match(plain)
+        for text in known_own_words():
+            plain = plain.replace(_as_in_json(text), "\n")
+        return not _may_match_again(plain)
 
 
 _may_match_again = lru_cache(maxsize=16)(may_match)
+
+
+def _without_escapes(encoded: str) -> str:
+    return encoded.replace("\\n", "\n").replace("\\t", "\t").replace("\\", "")
+
+
+@cache
+def _as_in_json(text: str) -> str:
+    """What is left of a text that was encoded when its escapes are gone."""
+    return _without_escapes(msgspec.json.encode(text).decode()[1:-1])
 
 
 class _OwnTail(Tail):
@@ -329,7 +345,7 @@ class _Walk(Struct, eq=False):
         return hides(strength, value) or (strength is Strength.WEAK and looks_chosen(value))
 
 
-_VERSION = Pattern(r"[\^~<>=v]*\d+(?:\.\w+)+\S*")
+_VERSION = lazy_pattern(r"[\^~<>=v]*\d+(?:\.\w+)+\S*")
 _FLAT = frozenset(("rawHeaders", "raw_headers"))
 _TELLING_FIELDS = frozenset((*_NAME_FIELDS, "id", "label", "kty", "pass", "kind"))
 _CONTEXTS = _FLAT | _PROPERTY_FIELDS

@@ -203,7 +203,8 @@ class SessionStore:
         redactor = self._trusted_redactor()
         for key, value in merged.items():
             if key not in ready:
-                merged[key] = Raw(redactor.json(bytes(encode_field(key, value)), key))
+                repeated = key in ("systemPrompt", "toolSchemas")
+                merged[key] = Raw(redactor.json(bytes(encode_field(key, value)), key, repeated=repeated))
         file.replace(seal(merged))
 
     def _migrate(self, id: str) -> bool:

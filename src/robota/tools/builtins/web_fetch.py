@@ -32,7 +32,7 @@ PARAMETERS = arguments_schema(
         "headers": {
             "type": "object",
             "additionalProperties": {"type": "string", "maxLength": 200},
-            "description": f"Request headers; only {' and '.join(ALLOWED_HEADERS)}.",
+            "description": f"Request headers, {' or '.join(ALLOWED_HEADERS)} only.",
         },
     },
     "url",
