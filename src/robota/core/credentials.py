@@ -9,18 +9,19 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.env_ref import names_in_use
 
-_NAME = re.compile(
+_NAME = lazy_pattern(
     r"(?:(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|APIKEY|ACCESSKEY|SECRETKEY|PRIVATEKEY)S?"
     r"|(?:^|_|SSH|DB|PG)PASS|(?:^|_)(?:KEYS?|PWD|PAT|PIN|AUTH|JWT|BEARER|COOKIE|CREDENTIALS?|CREDS?)"
     r"|CONNECTION_?STRING|CONNSTR|SECRET_KEY_BASE|ACCESS_KEY_ID)"
     r"(?:_?(?:\d+|B64|BASE64|PROD|PRODUCTION|STAGING|DEV|TEST|LIVE|OLD|NEW|PRIMARY|SECONDARY|VALUE))*$",
     re.IGNORECASE,
 )
-_SWITCH = re.compile(r"|[01]|true|false|yes|no|on|off|none", re.IGNORECASE)
-_COUNT = re.compile(r".*tokens=\d+", re.IGNORECASE)
-_PASSWORD_IN_URL = re.compile(r"[A-Za-z][\w+.-]*://[^\s/@:]*:[^\s/@]+@")
+_SWITCH = lazy_pattern(r"|[01]|true|false|yes|no|on|off|none", re.IGNORECASE)
+_COUNT = lazy_pattern(r".*tokens=\d+", re.IGNORECASE)
+_PASSWORD_IN_URL = lazy_pattern(r"[A-Za-z][\w+.-]*://[^\s/@:]*:[^\s/@]+@")
 _DIRECTORIES = frozenset(("PWD", "OLDPWD"))
 
 

@@ -6,9 +6,9 @@ All functions are linear in their input.
 
 from __future__ import annotations
 
-import re
+from robota._lazy_pattern import lazy_pattern
 
-_CONTROL = re.compile(
+_CONTROL = lazy_pattern(
     # strings to the terminal (titles, links, device control) with what they carry, if they are ended
     "(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"
     # control sequences such as colours and cursor moves
@@ -17,9 +17,9 @@ _CONTROL = re.compile(
     "|\x1b[ -/]*[0-~]?"
     "|[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 )
-_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_TURNS = lazy_pattern("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that make text appear in another order than it has."""
-_LINE_END = re.compile("\r\n?|\x00")
+_LINE_END = lazy_pattern("\r\n?|\x00")
 _NOTE_ROOM = 64
 _SAMPLE = 8192
 _BINARY_NUL_SHARE = 0.3

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.http.errors import HeaderError
 from robota.http.url import Url
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TOKEN = lazy_pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
 """Where a body ends is said by whoever sends it."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})

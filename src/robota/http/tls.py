@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 from typing import TYPE_CHECKING
 
+from robota._lazy_pattern import lazy_pattern
 from robota.http.errors import HttpError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _USUAL_FILES = (
     "/etc/ssl/ca-bundle.pem",
 )
 """For a Python whose OpenSSL was built to look elsewhere."""
-_HASHED_NAME = re.compile(r"[0-9a-fA-F]{8}\.\d")
+_HASHED_NAME = lazy_pattern(r"[0-9a-fA-F]{8}\.\d")
 """How OpenSSL finds a certificate in a directory; files of other names are as good as none."""
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.http.errors import UrlError
 
 Origin: TypeAlias = tuple[str, str, int]
@@ -18,14 +19,16 @@ MAX_REDIRECTS = 5
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_URL_LENGTH = 8192
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\\\s\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\ud800-\udfff]")
-_SHAPE = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?", re.IGNORECASE)
-_AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{0,5}))?")
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
-_READ_DIFFERENTLY = re.compile("[ßẞς\u200c\u200d]")
+_FORBIDDEN = lazy_pattern(
+    r"[\x00-\x20\x7f-\xa0\\\s\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_SHAPE = lazy_pattern(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?", re.IGNORECASE)
+_AUTHORITY = lazy_pattern(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{0,5}))?")
+_LABEL = lazy_pattern(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = lazy_pattern(r"0[xX][0-9a-fA-F]*|[0-9]+")
+_READ_DIFFERENTLY = lazy_pattern("[ßẞς\u200c\u200d]")
 """Characters that the two generations of international domain names turn into different hosts."""
-_PLAIN_TARGET = re.compile(r"[A-Za-z0-9_.~%/:?\[\]@!$&'()*+,;=-]*")
+_PLAIN_TARGET = lazy_pattern(r"[A-Za-z0-9_.~%/:?\[\]@!$&'()*+,;=-]*")
 
 
 class Url(Struct, frozen=True):

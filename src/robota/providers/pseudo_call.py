@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject, ToolCall
 from robota.core.provider import Chunk, StopChunk, TextChunk, ToolInputChunk, ToolSchema
@@ -79,8 +80,8 @@ def _read_object(item: Json, offered: Offered) -> ToolCall | None:
 
 # --- tags: `<function=name>{…}</function>`, or with `<parameter=key>value</parameter>` in between -------
 
-_FUNCTION = re.compile(r"\s*(?:<function=)?([\w.-]+)>(.*?)(?:</function>)?\s*", re.DOTALL)
-_PARAMETERS = re.compile(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_FUNCTION = lazy_pattern(r"\s*(?:<function=)?([\w.-]+)>(.*?)(?:</function>)?\s*", re.DOTALL)
+_PARAMETERS = lazy_pattern(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 
 
 def read_function_calls(text: str, offered: Offered) -> list[ToolCall]:
@@ -174,10 +175,10 @@ def _read_expression(expression: object, offered: Offered) -> ToolCall | None:
 
 QUOTE = '<|"|>'
 _DEEPEST = 50
-_CALL = re.compile(r"\s*call:\s*([\w.-]+)\s*(?=\{)")
-_KEY = re.compile(r"\s*(?:<\|\"\|>)?\"?([\w.$-]+)\"?(?:<\|\"\|>)?\s*:\s*")
-_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
-_BARE = re.compile(r"[^,{}\[\]]*")
+_CALL = lazy_pattern(r"\s*call:\s*([\w.-]+)\s*(?=\{)")
+_KEY = lazy_pattern(r"\s*(?:<\|\"\|>)?\"?([\w.$-]+)\"?(?:<\|\"\|>)?\s*:\s*")
+_JSON_TEXT = lazy_pattern(r'"(?:[^"\\]|\\.)*"')
+_BARE = lazy_pattern(r"[^,{}\[\]]*")
 
 
 def read_gemma_calls(text: str, offered: Offered) -> list[ToolCall]:
@@ -309,7 +310,7 @@ FRAMES = (
 BARE = Frame("", "", may_be=lambda text: may_be_json_call(text) or MISTRAL.begin.startswith(text))
 """JSON at the beginning of a line, or what begins like it."""
 _BEGINNINGS = tuple(frame.begin for frame in FRAMES)
-_LINE_OF_JSON = re.compile(r"(?:^|(?<=\n))[ \t]*(?=[\[{])")
+_LINE_OF_JSON = lazy_pattern(r"(?:^|(?<=\n))[ \t]*(?=[\[{])")
 
 
 class PseudoCallProjector:

@@ -11,19 +11,20 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.messages import Json
 from robota.sdk.problems import Problem
 
 MAX_BYTES = 1 << 20
 """Of a file that goes to a model as a whole; more is a mistake."""
-_HEAD = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_EXAMPLE = re.compile(r"(?ms)^<(?P<tag>\w+)>$.*?^</(?P=tag)>$")
+_HEAD = lazy_pattern(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_EXAMPLE = lazy_pattern(r"(?ms)^<(?P<tag>\w+)>$.*?^</(?P=tag)>$")
 """Belongs to the description above it, which goes on without being indented."""
-_GLOB_ITEM = re.compile(r"(?m)^([ \t]*-[ \t]+)(\*[^'\n]*?)[ \t]*$")
+_GLOB_ITEM = lazy_pattern(r"(?m)^([ \t]*-[ \t]+)(\*[^'\n]*?)[ \t]*$")
 """`- *.css`, which is an alias to YAML."""
-_KEY = re.compile(r"(?P<key>[\w-]+):(?:[ \t]+(?P<value>.*)|[ \t]*\Z)", re.DOTALL)
-_UNCLOSED = re.compile(r"""\[[^\]]*\Z|\{[^}]*\Z|"[^"]*\Z|'[^']*\Z""")
-_LINE = re.compile(
+_KEY = lazy_pattern(r"(?P<key>[\w-]+):(?:[ \t]+(?P<value>.*)|[ \t]*\Z)", re.DOTALL)
+_UNCLOSED = lazy_pattern(r"""\[[^\]]*\Z|\{[^}]*\Z|"[^"]*\Z|'[^']*\Z""")
+_LINE = lazy_pattern(
     r"""(?P<key>[A-Za-z][\w-]*):[ ]+
     (?: "(?P<double>[^"\\]*)" | '(?P<single>[^']*)'
       | (?P<plain>[A-Za-z/.($](?:[^:\#]++|:(?=[^ ])|(?<=[^ ])\#)*+) )[ ]*\Z""",

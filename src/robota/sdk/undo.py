@@ -7,13 +7,13 @@ entries are kept is removed when a session begins.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, RunTool, invoke_tool
 from robota.sdk.places import Places
@@ -21,7 +21,7 @@ from robota.sdk.places import Places
 if TYPE_CHECKING:
     from robota.tools.undo.store import UndoStore
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_UNSAFE = lazy_pattern(r"[^A-Za-z0-9_.-]+")
 _DAY_SECONDS = 86_400.0
 HAS_UNDO = os.name == "posix"
 MAX_AGE_DAYS = 30.0

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.jsontext import encode
 from robota.core.messages import Json
 from robota.sdk.agents.loader import find_homes as find_agent_homes
@@ -59,7 +59,7 @@ _SENSITIVE = (
 )  # fmt: skip
 _SOURCES = ("extraKnownMarketplaces", "pluginConfigs")
 _RIGHTS = ("allowed-tools", "hooks", "mcpServers")
-_VARIABLE = re.compile(r"\$(?:\{|ENV:)([A-Za-z_][A-Za-z0-9_]*)")
+_VARIABLE = lazy_pattern(r"\$(?:\{|ENV:)([A-Za-z_][A-Za-z0-9_]*)")
 """Of the environment, which a server would get to know."""
 
 

@@ -6,7 +6,6 @@ listed under an id, keeps the beginning and the end of what it printed, and is e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 import anyio
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError, ToolExecutionError, describe_exception
 from robota.core.plain_text import looks_binary, to_plain_text
 from robota.core.process import Capture, OnOutput, ProcessResult, run_process
@@ -32,7 +32,7 @@ FINISHED_LIMIT = 32
 ProcessStatus: TypeAlias = Literal["running", "exited", "stopped", "failed"]
 """`stopped` by us, `failed` when it could not be started."""
 
-_UNFINISHED = re.compile(
+_UNFINISHED = lazy_pattern(
     rb"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]{0,256})?"
     rb"|[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z"
 )

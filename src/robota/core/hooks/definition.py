@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError
 from robota.core.given import kind_of_value, nearest, suggest
 from robota.core.messages import Json, JsonObject
@@ -57,7 +58,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 }
 """Of these fields a handler type needs at least one."""
 
-NAMES_ONLY = re.compile(r"[\w ,|-]*", re.ASCII)
+NAMES_ONLY = lazy_pattern(r"[\w ,|-]*", re.ASCII)
 """A matcher that lists names; anything else is a regular expression."""
 
 TimeoutRule: TypeAlias = float | Callable[[str, str], float]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.given import require_texts
 from robota.core.hooks.definition import HookDefinition
 from robota.core.hooks.outcome import DEFAULT_REASON, HookResult
@@ -36,8 +37,8 @@ HTTP_SECONDS = 30.0
 """A request never takes longer, whatever the handler asks for."""
 MAX_ANSWER_BYTES = 10 * 1024 * 1024
 
-_PLACEHOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_(?:ROOT|PATH|DATA))\}")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+_PLACEHOLDER = lazy_pattern(r"\$\{(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_(?:ROOT|PATH|DATA))\}")
+_VARIABLE = lazy_pattern(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 
 
 class HookExecutor(Protocol):

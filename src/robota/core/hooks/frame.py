@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from robota._lazy_pattern import lazy_pattern
+
 OPENING, CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
 
 _WORDS = r"(\s*[/\u2044\uff0f]?\s*system[\W_]{,3}reminder)"
-_MARKER = re.compile(r"[<\uff1c\u2039\u3008]" + _WORDS, re.IGNORECASE)
-_DISARMED = re.compile("&lt;" + _WORDS, re.IGNORECASE)
+_MARKER = lazy_pattern(r"[<\uff1c\u2039\u3008]" + _WORDS, re.IGNORECASE)
+_DISARMED = lazy_pattern("&lt;" + _WORDS, re.IGNORECASE)
 
 
 def disarm(text: str) -> str:

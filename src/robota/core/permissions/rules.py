@@ -6,13 +6,13 @@ as a deny or ask rule makes the tool it was meant for ask.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.permissions.globs import Glob, compile_glob
 from robota.core.permissions.subjects import TOUCHES, WRITING_TOOLS, kind_of
 
@@ -24,8 +24,8 @@ _KNOWN_ELSEWHERE = """
     TaskStop TaskUpdate TodoRead TodoWrite ToolSearch
 """
 """Tools that are not in every session, or only in programs whose settings people bring along."""
-_NAME = re.compile(r"[A-Za-z0-9_.:/@*-]+")
-_UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")
+_NAME = lazy_pattern(r"[A-Za-z0-9_.:/@*-]+")
+_UNREADABLE = lazy_pattern("[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
 class Rule(Struct, frozen=True):

@@ -7,13 +7,13 @@ are, is never assumed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import RobotaError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
@@ -40,7 +40,7 @@ LOAD_SECONDS = 120.0
 MAX_ANSWER_BYTES = 1 << 20
 _HEADERS = {"accept": "application/json", "accept-encoding": "gzip"}
 _CHAT_TYPES = ("llm", "vlm")
-_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bBmM])(?![a-zA-Z])")
+_SIZE = lazy_pattern(r"(?<![\w.])(\d+(?:\.\d+)?)([bBmM])(?![a-zA-Z])")
 _UNITS = {"m": 1_000_000, "b": 1_000_000_000}
 
 

@@ -6,11 +6,11 @@ answer is given out decoded, any other answer as JSON text; a call is given out 
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from msgspec import Struct, field
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ProviderError
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject, ToolCall
@@ -18,12 +18,12 @@ from robota.core.ports import REAL_WORLD
 from robota.core.provider import Chunk, StopChunk, TextChunk, ToolInputChunk
 from robota.providers.chat.reply import ChatContent
 
-_ANSWER = re.compile(r'\s*\{\s*"answer"\s*:\s*(?=\S)')
-_CALL = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*(?=\S)')
-_PLAIN = re.compile(r'[^"\\]+')
-_STRUCTURE = re.compile(r'["\\{}\[\]]')
-_HIGH_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
-_LOW_HALF = re.compile(r"\\(u([dD]([c-fC-F]([0-9a-fA-F]([0-9a-fA-F])?)?)?)?)?|$")
+_ANSWER = lazy_pattern(r'\s*\{\s*"answer"\s*:\s*(?=\S)')
+_CALL = lazy_pattern(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*(?=\S)')
+_PLAIN = lazy_pattern(r'[^"\\]+')
+_STRUCTURE = lazy_pattern(r'["\\{}\[\]]')
+_HIGH_HALF = lazy_pattern(r"\\u[dD][89abAB][0-9a-fA-F]{2}")
+_LOW_HALF = lazy_pattern(r"\\(u([dD]([c-fC-F]([0-9a-fA-F]([0-9a-fA-F])?)?)?)?)?|$")
 """The other half of a character, or as much of it as has come."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 

@@ -7,10 +7,10 @@ followed, so a key goes to the host it was configured for and to no other. No er
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from robota._lazy_pattern import lazy_pattern
 from robota._version import __version__
 from robota.core.errors import AuthenticationError, ConfigurationError, NetworkError, ProviderError
 from robota.core.jsontext import decode
@@ -39,7 +39,7 @@ _DEFAULT_HEADERS = {
     "user-agent": f"robota/{__version__}",
 }
 _SECRET_WORDS = ("authorization", "key", "token", "secret", "cookie")
-_CREDENTIALS = re.compile(r"(?P<scheme>[^/?#]*://)(?P<user>[^/?#@:]*):?(?P<password>[^/?#]*)@")
+_CREDENTIALS = lazy_pattern(r"(?P<scheme>[^/?#]*://)(?P<user>[^/?#@:]*):?(?P<password>[^/?#]*)@")
 
 
 class HttpChannel:

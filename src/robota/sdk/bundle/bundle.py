@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.hooks.definition import HooksConfig
 from robota.core.messages import Json, JsonObject
 from robota.sdk.agents.definition import AgentDefinition
@@ -18,7 +18,7 @@ from robota.sdk.skills.skill import Skill
 
 Scope: TypeAlias = Literal["user", "project", "session"]
 """Where a plugin is installed; one of a session was named by whoever started it."""
-_PLACEHOLDER = re.compile(r"\$\{([\w.-]+)\}")
+_PLACEHOLDER = lazy_pattern(r"\$\{([\w.-]+)\}")
 
 
 class BundleSite(Struct, frozen=True, kw_only=True):

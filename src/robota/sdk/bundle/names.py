@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import RobotaError
 
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_SAFE = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
 class BundleError(RobotaError, code="BUNDLE_ERROR", category="user"):

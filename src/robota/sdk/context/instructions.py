@@ -7,7 +7,6 @@ the project is left out until the user has agreed to it.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal, TypeAlias, get_args
@@ -15,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.permissions.paths import is_inside
 from robota.sdk.context.markdown import find_imports, strip_comments
 from robota.sdk.context.path_globs import compile_globs, read_globs
@@ -41,7 +41,7 @@ _NAMES: tuple[tuple[str, InstructionKind, Source], ...] = (
 )
 _RULES = os.path.join(".claude", "rules")
 _KINDS: dict[str, InstructionKind] = {"AGENTS.md": "agents", "CLAUDE.md": "notes"}
-_NAMES_A_FILE = re.compile(r"\A(?:\.{1,2}/|/|~/)|\.(?:md|mdc|txt|rst|adoc|json|ya?ml|toml)\Z")
+_NAMES_A_FILE = lazy_pattern(r"\A(?:\.{1,2}/|/|~/)|\.(?:md|mdc|txt|rst|adoc|json|ya?ml|toml)\Z")
 _PUNCTUATION = ".,;:!?)]}'\"*_>"
 
 

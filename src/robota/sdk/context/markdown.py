@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_FENCE = re.compile(r"[ ]{0,3}(?P<mark>`{3,}|~{3,})(?P<info>.*)")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_TICKS = re.compile(r"`+")
-_IMPORT = re.compile(r"(?:^|(?<=[\s(]))@(?P<path>(?:\\ |[^\s\\])+)", re.MULTILINE)
-_COMMENT = re.compile(r"^[ ]{0,3}<!--.*?-->[ \t]*\n?", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r"[ ]{0,3}(?P<level>#{1,6})[ \t]+(?P<title>.*?)[ \t#]*$")
-_COMPACT = re.compile(r"compact instructions", re.IGNORECASE)
+from robota._lazy_pattern import lazy_pattern
+
+_FENCE = lazy_pattern(r"[ ]{0,3}(?P<mark>`{3,}|~{3,})(?P<info>.*)")
+_LINE = lazy_pattern(r"[^\n]*\n|[^\n]+")
+_TICKS = lazy_pattern(r"`+")
+_IMPORT = lazy_pattern(r"(?:^|(?<=[\s(]))@(?P<path>(?:\\ |[^\s\\])+)", re.MULTILINE)
+_COMMENT = lazy_pattern(r"^[ ]{0,3}<!--.*?-->[ \t]*\n?", re.DOTALL | re.MULTILINE)
+_HEADING = lazy_pattern(r"[ ]{0,3}(?P<level>#{1,6})[ \t]+(?P<title>.*?)[ \t#]*$")
+_COMPACT = lazy_pattern(r"compact instructions", re.IGNORECASE)
 
 
 def find_imports(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.events import ToolEnded
 from robota.core.permissions.subjects import FILE_KINDS, subjects
 from robota.sdk.context.instructions import InstructionFile, InstructionReader
@@ -30,7 +31,7 @@ _OPENING = (
     "These instructions count for a part of the project that you have come to now. Follow them there as you "
     "follow those for the whole project.\n"
 )
-_TOLD = re.compile(re.escape(_OPENING) + r'<instructions path="(?P<path>[^"]*)">\n')
+_TOLD = lazy_pattern(re.escape(_OPENING) + r'<instructions path="(?P<path>[^"]*)">\n')
 
 
 class NestedInstructions:

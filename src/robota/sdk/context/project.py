@@ -8,6 +8,7 @@ import re
 import msgspec
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.sdk.context.text_file import Unreadable, read_bytes
 from robota.sdk.problems import Problem
 
@@ -25,7 +26,7 @@ _PYTHON_LOCKS = (
     ("pdm.lock", "pdm"),
     ("Pipfile.lock", "pipenv"),
 )
-_GO_MODULE = re.compile(rb"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
+_GO_MODULE = lazy_pattern(rb"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
 
 
 class ProjectFacts(Struct, frozen=True, kw_only=True):

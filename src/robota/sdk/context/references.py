@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.messages import FilePart, ImagePart, JsonObject, Part, Prompt, TextPart
 from robota.sdk.context.markdown import find_imports, mask_code
 from robota.sdk.context.text_file import Unreadable, quote_file, read_bytes, read_text
@@ -30,13 +31,13 @@ MAX_FILE_BYTES = 64 * 1024
 MAX_TOTAL_BYTES = 256 * 1024
 MAX_NAMES = 200
 """Of a directory."""
-_REFERENCE = re.compile(
+_REFERENCE = lazy_pattern(
     r"(?:^|(?<=[\s(\[{\"',;:]))@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>(?:\\ |[^\s\"'`<>()\[\]{}\\,;])+))",
     re.MULTILINE,
 )
-_LINES = re.compile(r"#L(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?\Z")
-_EXPLICIT = re.compile(r"\A(?:\.{1,2}/|/|~/)|/[^/]*\.\w{1,5}\Z")
-_COMMON = re.compile(r"\.(?:md|txt|py|pyi|[jt]sx?|json|toml|ya?ml|rs|go|c|h|cpp|java|rb|sh|html|css)\Z")
+_LINES = lazy_pattern(r"#L(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?\Z")
+_EXPLICIT = lazy_pattern(r"\A(?:\.{1,2}/|/|~/)|/[^/]*\.\w{1,5}\Z")
+_COMMON = lazy_pattern(r"\.(?:md|txt|py|pyi|[jt]sx?|json|toml|ya?ml|rs|go|c|h|cpp|java|rb|sh|html|css)\Z")
 _PUNCTUATION = ".:!?*_"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.hooks.definition import HookDefinition
 from robota.core.hooks.outcome import HookResult
 from robota.core.jsontext import encode
@@ -12,7 +13,7 @@ from robota.core.messages import Json
 from robota.core.tool import ToolContext
 from robota.sdk.mcp.servers import McpServers
 
-_FIELD = re.compile(r"\$\{([\w.]+)\}", re.ASCII)
+_FIELD = lazy_pattern(r"\$\{([\w.]+)\}", re.ASCII)
 
 
 class McpToolExecutor:

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.env_ref import is_env_reference, resolve_env_reference
 from robota.core.messages import Json, JsonObject
 from robota.sdk.problems import Problem
@@ -25,11 +26,11 @@ from robota.tools.mcp.definition import (
     ServerScope,
 )
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _KINDS: Mapping[str, ServerKind] = {
     "stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse", "sdk": "client",
 }  # fmt: skip
-_NAME = re.compile(r"[^\s/:@\x00-\x1f]{1,64}")
+_NAME = lazy_pattern(r"[^\s/:@\x00-\x1f]{1,64}")
 _WEB = ("http://", "https://")
 START_VARIABLE = "MCP_TIMEOUT"
 CALL_VARIABLE = "MCP_TOOL_TIMEOUT"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ValidationError
 from robota.core.messages import Part, Prompt, TextPart
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from robota.sdk.mcp.servers import McpServers
 
 MAX_RESOURCES = 8
-_REFERENCE = re.compile(r"(?:^|(?<=[\s(\[{\"',;]))@([^\s/:@]+):([^\s\"'<>`,;)\]}]+)", re.MULTILINE)
+_REFERENCE = lazy_pattern(r"(?:^|(?<=[\s(\[{\"',;]))@([^\s/:@]+):([^\s\"'<>`,;)\]}]+)", re.MULTILINE)
 _END = ".!?:"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.sdk.mcp.deferral import TOOL_SEARCH
@@ -29,7 +29,7 @@ PARAMETERS: JsonObject = {
     },
     "required": ["query"],
 }
-_WORDS = re.compile(r"[A-Za-z0-9]+|[^\W\d_]+")
+_WORDS = lazy_pattern(r"[A-Za-z0-9]+|[^\W\d_]+")
 
 
 class ToolSearchTool:

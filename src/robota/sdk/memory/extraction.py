@@ -8,18 +8,19 @@ from hashlib import sha256
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.sdk.memory.note import GENERAL, NoteType, clean_text, normalise
 
-_SENTENCE = re.compile(r"[^.!?。\n]*(?:[.!?](?=\S)[^.!?。\n]*)*[.!?。\n]?")
+_SENTENCE = lazy_pattern(r"[^.!?。\n]*(?:[.!?](?=\S)[^.!?。\n]*)*[.!?。\n]?")
 """A full stop inside a word, as in a file's name, ends nothing."""
 _CUES = (
-    (re.compile(r"\bremember (?:that|to)\s+(.+)", re.IGNORECASE | re.DOTALL), 0.9),
-    (re.compile(r"기억해\s*(?:줘|주세요|둬|두세요)?\s*[:：,]\s*(.+)", re.DOTALL), 0.9),
+    (lazy_pattern(r"\bremember (?:that|to)\s+(.+)", re.IGNORECASE | re.DOTALL), 0.9),
+    (lazy_pattern(r"기억해\s*(?:줘|주세요|둬|두세요)?\s*[:：,]\s*(.+)", re.DOTALL), 0.9),
     (
-        re.compile(r"(.+?)(?:라는 것을|다는 것을|는 것을|라고|다고|[을를])?\s*(?:꼭\s*)?기억해", re.DOTALL),
+        lazy_pattern(r"(.+?)(?:라는 것을|다는 것을|는 것을|라고|다고|[을를])?\s*(?:꼭\s*)?기억해", re.DOTALL),
         0.9,
     ),
-    (re.compile(r"((?:앞으로는?|항상|언제나)\s+.+)", re.DOTALL), 0.75),
+    (lazy_pattern(r"((?:앞으로는?|항상|언제나)\s+.+)", re.DOTALL), 0.75),
 )
 _TYPES: tuple[tuple[NoteType, str], ...] = (
     ("reference", r"https?://"),

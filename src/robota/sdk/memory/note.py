@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ValidationError
 from robota.core.given import suggest
 
@@ -16,8 +17,8 @@ TYPES: tuple[NoteType, ...] = get_args(NoteType)
 GENERAL = "general"
 MAX_TEXT = 240
 MAX_TOPIC = 80
-_LINE = re.compile(r"- \[(\d{4}-\d{2}-\d{2})\] \(([a-z]+)/([^)]+)\) (.+)")
-_NOT_SLUG = re.compile(r"[^\w]+", re.UNICODE)
+_LINE = lazy_pattern(r"- \[(\d{4}-\d{2}-\d{2})\] \(([a-z]+)/([^)]+)\) (.+)")
+_NOT_SLUG = lazy_pattern(r"[^\w]+", re.UNICODE)
 
 
 class Note(Struct, frozen=True, kw_only=True):

@@ -6,17 +6,19 @@ import re
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
+from robota._lazy_pattern import lazy_pattern
+
 MemoryMode: TypeAlias = Literal["disabled", "approval_required", "auto_save"]
 Verdict: TypeAlias = Literal["save", "queue", "skip"]
 SURE = 0.85
 """The confidence from which on something is saved without a question."""
-_SECRET_WORDS = re.compile(
+_SECRET_WORDS = lazy_pattern(
     r"\b(?:pass(?:word|phrase|wd)|api[ _-]?key|secret|token|credentials?|pin)\b\s*(?:is|=|:|are)\s*\S"
     r"|(?:비밀번호|암호|토큰)\s*(?:는|은|:|=)\s*\S",
     re.IGNORECASE,
 )
-_SOCIAL_SECURITY = re.compile(r"\b\d{3}-\d{2}-\d{4}\b|\b\d{6}-[1-4]\d{6}\b")
-_CARD = re.compile(r"\b(?:\d[ -]?){12,18}\d\b")
+_SOCIAL_SECURITY = lazy_pattern(r"\b\d{3}-\d{2}-\d{4}\b|\b\d{6}-[1-4]\d{6}\b")
+_CARD = lazy_pattern(r"\b(?:\d[ -]?){12,18}\d\b")
 
 
 def decide(mode: MemoryMode, confidence: float, *, sensitive: bool) -> Verdict:

@@ -7,11 +7,11 @@ or ask rule reaches more than it did, never less.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.permissions.rules import Rule, RuleKind, split_parameter
 
 _READING = ("Read", "Grep", "Glob")
@@ -21,9 +21,9 @@ _NEVER_CONSULTED = {
     "Glob": "Read", "Grep": "Read", "LS": "Read", "NotebookRead": "Read",
 }  # fmt: skip
 """Tools whose path rules the other program accepts and does not look at, and which it looks at instead."""
-_ESCAPED = re.compile(r"\\([()\\])")
+_ESCAPED = lazy_pattern(r"\\([()\\])")
 """As that program writes parentheses and backslashes into rules."""
-_UNSAYABLE = re.compile(r"\\.|\?|\[[^\]]*\]")
+_UNSAYABLE = lazy_pattern(r"\\.|\?|\[[^\]]*\]")
 """One character of several, or an escaped one."""
 
 

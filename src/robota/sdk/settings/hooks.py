@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.hooks.definition import (
     DEFAULT_TIMEOUT,
     HookDefinition,
@@ -20,7 +20,7 @@ from robota.core.permissions.globs import compile_glob
 from robota.sdk.problems import Problem
 from robota.sdk.settings.merge import Entry, Merged, make_printable
 
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_STEP = lazy_pattern(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def build_hooks(merged: Merged, env: Mapping[str, str], is_secret: Callable[[str], bool]) -> HooksConfig:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
 
-_BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
-_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
-_WORD = re.compile(r"[-+.\w]+")
+_BLANK = lazy_pattern(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+_TEXT = lazy_pattern(r'"(?:[^"\\\n]|\\.)*+"')
+_WORD = lazy_pattern(r"[-+.\w]+")
 
 
 class JsoncError(ValueError):

@@ -7,7 +7,6 @@ settings", because a rule that forbids something may be in it.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Collection, Mapping
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError
 from robota.core.given import kind_of_value, suggest
 from robota.core.messages import Json, JsonObject
@@ -40,7 +40,7 @@ _VARIABLES: dict[str, tuple[str, ...]] = {
     "ROBOTA_TELEMETRY": ("plugins", "telemetry", "enabled"),
 }
 """The variables that are settings, and which. `ROBOTA_HOME` is a place and known before."""
-_KEY = re.compile(r'"\s*+:')
+_KEY = lazy_pattern(r'"\s*+:')
 _SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False,
              "off": False}  # fmt: skip
 

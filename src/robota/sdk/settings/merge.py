@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 from msgspec import Struct, field
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.given import nearest
 from robota.core.messages import Json
 from robota.sdk.problems import Problem
@@ -23,7 +23,7 @@ MAX_PROBLEMS = 100
 """That are told of one file."""
 _HARMLESS = frozenset(("type", "model", "timeout"))
 """Fields of a provider profile that decide neither where keys go nor what is sent along."""
-_STEERS_US = re.compile(
+_STEERS_US = lazy_pattern(
     r"(?i)ROBOTA_.*|CLAUDE_CONFIG_DIR|(HTTPS?|ALL|NO|FTP|WSS?)_PROXY|SSL_CERT_(FILE|DIR)|CURL_CA_BUNDLE"
     r"|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|.*_BASE_URL|.*_API_KEY|.*_AUTH_TOKEN|.*_CUSTOM_HEADERS"
 )

@@ -7,7 +7,6 @@ rule of the format that is broken is told as a problem. Only the heads of files 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from errno import EISDIR
 from typing import TypeAlias
@@ -15,6 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota._lazy_pattern import lazy_pattern
 from robota.sdk.frontmatter import Document, read_head
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
@@ -23,8 +23,8 @@ from robota.sdk.skills.skill import Dialect, Offer, Skill, Skills, stamp_of
 FILE = "SKILL.md"
 MAX_DEPTH = 5
 """Of groups in groups; more is an accident, such as a link to a directory above."""
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_CALLABLE = re.compile(r"[^\s/\\\x00-\x1f\x7f][^\s\\\x00-\x1f\x7f]*")
+_NAME = lazy_pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_CALLABLE = lazy_pattern(r"[^\s/\\\x00-\x1f\x7f][^\s\\\x00-\x1f\x7f]*")
 """What can be typed behind a slash as one word."""
 _OFFERS: tuple[Offer, ...] = ("on", "name-only", "user-invocable-only", "off")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.events import ToolEnded
 from robota.sdk.context.nested import find_touched
 from robota.sdk.context.path_globs import compile_globs, read_globs
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _OFFER = (
     "There is a skill for files such as {path}. When it fits, call it with the Skill tool:\n- {name}: {about}"
 )
-_OFFERED = re.compile(r"There is a skill for files such as .*\n- (?P<name>.*?): ")
+_OFFERED = lazy_pattern(r"There is a skill for files such as .*\n- (?P<name>.*?): ")
 
 
 class SkillOffers:

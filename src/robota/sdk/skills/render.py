@@ -16,11 +16,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.sdk.skills.skill import Skill, SkillError
 
 RunShell: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs a command and gives its output; raises `SkillError` when it may not run, or fails."""
-_COMMAND = re.compile(
+_COMMAND = lazy_pattern(
     r"^```!(?P<info>[ \t]*)\n(?P<script>.*?)^```[ \t]*$|(?:^|(?<=\s))!`(?P<line>[^`\n]+)`",
     re.MULTILINE | re.DOTALL,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.context import BYTES_PER_TOKEN
 from robota.core.errors import RobotaError
 from robota.core.messages import Message, ToolMessage, UserMessage
@@ -34,7 +35,7 @@ SECTION = "Skills in use, as they were called last"
 MAX_TOKENS = 5_000
 """Of one skill after a compaction."""
 MAX_TOKENS_TOGETHER = 25_000
-_SKILL = re.compile(r'^<skill name="(?P<name>[^"\n]*)">\n.*?\n</skill>', re.DOTALL | re.MULTILINE)
+_SKILL = lazy_pattern(r'^<skill name="(?P<name>[^"\n]*)">\n.*?\n</skill>', re.DOTALL | re.MULTILINE)
 
 
 def skill_tool(calls: SkillCalls) -> FunctionTool:

@@ -13,6 +13,8 @@ from itertools import count
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
+
 PROJECT_RULES = "Project rules"
 OPEN_TODOS = "Open todos"
 PLAN = "The plan"
@@ -24,9 +26,9 @@ NOTE = (
     "What stands in the tags below was put here by the program, not by the author of the summary above. It "
     "is current and complete; where the summary says something else, this counts."
 )
-_LOOSE_TAG = re.compile(rf"<(\s*(?:/\s*)?{TAG})", re.IGNORECASE)
-_NUMBER = re.compile(rf"{TAG}-(\d{{1,9}})", re.IGNORECASE)
-_SECTION = re.compile(rf'<{TAG}-(\d+) title="([^"]*)">\n(.*?)\n</{TAG}-\1>', re.DOTALL)
+_LOOSE_TAG = lazy_pattern(rf"<(\s*(?:/\s*)?{TAG})", re.IGNORECASE)
+_NUMBER = lazy_pattern(rf"{TAG}-(\d{{1,9}})", re.IGNORECASE)
+_SECTION = lazy_pattern(rf'<{TAG}-(\d+) title="([^"]*)">\n(.*?)\n</{TAG}-\1>', re.DOTALL)
 
 
 class CompactionSection(Struct, frozen=True):

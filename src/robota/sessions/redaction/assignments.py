@@ -10,13 +10,13 @@ import re
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.sessions.redaction.http import decide_authorization, decide_cookie
 from robota.sessions.redaction.names import Strength, name_strength
 from robota.sessions.redaction.rules import (
     REDACTED,
     BracketTail,
     Decision,
-    Pattern,
     RunTail,
     StringTail,
     find_close,
@@ -44,34 +44,34 @@ from robota.sessions.redaction.values import (
     repeats_name,
 )
 
-_SIGN = Pattern(
+_SIGN = lazy_pattern(
     r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\])?(?P<space>[ \t]{0,8})"
     r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,8}+(?=\S)|[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
-_VALUE = Pattern(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
-_PARAMETER = Pattern(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
+_VALUE = lazy_pattern(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
+_PARAMETER = lazy_pattern(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
 _VALUE_TAIL = RunTail(r"[^\s\"'`\\<>&;,|\x00\x1b]")
 _PARAMETER_TAIL = RunTail(r"[^\s\"'`\\<>&;#|)\]}]")
-_SCHEMA = Pattern(
+_SCHEMA = lazy_pattern(
     r"\{\s*\\*\"(?:type\\*\"\s*:\s*(?:\[\s*)?\\*\"(?:string|number|integer|object|array|boolean|null)\\*\""
     r"|(?:shape|documentation|additionalProperties|properties|required|items|default|deprecated|readOnly|const"
     r"|insertionOrder|uniqueItems|minItems|maxItems|minimum|maximum|nullable|\$comment|description|title|\$ref|anyOf|oneOf|allOf|format|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
 )
-_NUMBER = Pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
-_STRING = Pattern(
+_NUMBER = lazy_pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
+_STRING = lazy_pattern(
     r"(?:(?:Some|Just|SecretStr|SecretString|String::from|\[\]byte)\()?[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
 )
-_LONG_STRING = Pattern(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w))(?P<slashes>)(?P<quote>[\"'])")
-_EMPTY = Pattern(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
-_REST = Pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
-_PAIR_AFTER = Pattern(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
-_MATRIX = Pattern(r"/[\w.-]+;\Z")
-_YAML_NEXT = Pattern(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
-_PASSWORD = Pattern(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
-_TYPE_NAME = Pattern(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")
-_CALL = Pattern(r"[()\[\]{}$]|(?i:key|token|secret|password)\Z")
-_PLAIN = Pattern(r"[A-Za-z][A-Za-z_.:-]*")
+_LONG_STRING = lazy_pattern(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w))(?P<slashes>)(?P<quote>[\"'])")
+_EMPTY = lazy_pattern(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
+_REST = lazy_pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
+_PAIR_AFTER = lazy_pattern(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
+_MATRIX = lazy_pattern(r"/[\w.-]+;\Z")
+_YAML_NEXT = lazy_pattern(r"\r?\n[ \t-]*[a-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
+_PASSWORD = lazy_pattern(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
+_TYPE_NAME = lazy_pattern(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")
+_CALL = lazy_pattern(r"[()\[\]{}$]|(?i:key|token|secret|password)\Z")
+_PLAIN = lazy_pattern(r"[A-Za-z][A-Za-z_.:-]*")
 
 
 class _Place(Struct, frozen=True):
@@ -104,8 +104,8 @@ class _Place(Struct, frozen=True):
 
 
 _PARAMETER_LEADS = ("?", "&", ";", "[", "%5B", "%5b", "%")
-_LINE_START = Pattern(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z")
-_PAIR_BEFORE = Pattern(r"[\s;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
+_LINE_START = lazy_pattern(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z")
+_PAIR_BEFORE = lazy_pattern(r"[\s;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
 
 
 def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision | None:
@@ -145,13 +145,13 @@ def decide_object(name: str, lead: str, ahead: str) -> Decision | None:
     return move(decision, link.end())
 
 
-_OBJECT = Pattern(
+_OBJECT = lazy_pattern(
     r"(?P<close>\\{0,15}[\"'])(?:\s{0,8},[^{}<>\n]{0,60}?(?:\n[^{}<>\n]{0,60}?){0,2}|\s{0,4}:\s{0,8}\{\s{0,20})\\{0,15}[\"']"
     r"(?:value|Value|ParameterValue|default|stringValue)\\{0,15}[\"']\s{0,8}:\s{0,8}"
     r"(?:\{\s{0,8}\\{0,15}[\"']stringValue\\{0,15}[\"']\s{0,4}:\s{0,4})?(?=\S)"
 )
-_PATH_LEAD = Pattern(r"[\"']/?(?:[\w.-]+/)+\Z")
-_LABELLED = Pattern(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
+_PATH_LEAD = lazy_pattern(r"[\"']/?(?:[\w.-]+/)+\Z")
+_LABELLED = lazy_pattern(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
 
 
 def _decide_value(place: _Place, ahead: str, ends: bool) -> Decision | None:
@@ -208,8 +208,8 @@ def _complains(ahead: str) -> bool:
     return texts is not None and all(map(is_complaint, _TEXT.findall(ahead[: texts.end() + 1])))
 
 
-_TEXTS = Pattern(r"\[\s*(?:\\*\"[^\"\\]*\\*\"[\s,]*)+")
-_TEXT = Pattern(r"\"([^\"\\]*)\\*\"[\s,\]]")
+_TEXTS = lazy_pattern(r"\[\s*(?:\\*\"[^\"\\]*\\*\"[\s,]*)+")
+_TEXT = lazy_pattern(r"\"([^\"\\]*)\\*\"[\s,\]]")
 
 
 def _is_harmless(place: _Place, content: str) -> bool:
@@ -233,16 +233,16 @@ def _states_alone(place: _Place, value: str) -> bool:
     return looks_chosen(value)
 
 
-_ALNUM = Pattern(r"[^\W_]")
-_DIGITS = Pattern(r"\d\D+\d|\d{3}")
-_OPTION = Pattern(r"--?[a-z][a-z-]*")
-_LOGIN = Pattern(r"[\"'](?:user|username|login|email)\\*[\"']\s*:")
-_LOGIN_LINE = Pattern(
+_ALNUM = lazy_pattern(r"[^\W_]")
+_DIGITS = lazy_pattern(r"\d\D+\d|\d{3}")
+_OPTION = lazy_pattern(r"--?[a-z][a-z-]*")
+_LOGIN = lazy_pattern(r"[\"'](?:user|username|login|email)\\*[\"']\s*:")
+_LOGIN_LINE = lazy_pattern(
     r"(?i)(?:^|\n)[ \t-]*(?:smtp_?)?(?:user|username|login|email)[ \t]*[:=][^\n]*\n[ \t]*\Z"
 )
-_SCHEME = Pattern(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
-_VERSION = Pattern(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
-_LINE_VALUE = Pattern(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
+_SCHEME = lazy_pattern(r"(?i)^(?:bearer|basic|token)\s*(?=\W|\Z)")
+_VERSION = lazy_pattern(r"[\^~<>=v]*\d+\.\d+|\*|latest\b|workspace:")
+_LINE_VALUE = lazy_pattern(r"(?P<secret>[A-Za-z0-9][^\s\"'`\\<>&;,|(){}\[\]]+)[ \t]*(?:\n|\Z)")
 
 
 def _decide_element(lead: str, ahead: str, ends: bool) -> Decision | None:
@@ -255,8 +255,8 @@ def _decide_element(lead: str, ahead: str, ends: bool) -> Decision | None:
     return take(found, _ELEMENT_TAIL)
 
 
-_TAG = Pattern(r"<[\w.:-]*\Z")
-_ELEMENT = Pattern(r"(?P<secret>[^<\n]+)")
+_TAG = lazy_pattern(r"<[\w.:-]*\Z")
+_ELEMENT = lazy_pattern(r"(?P<secret>[^<\n]+)")
 _ELEMENT_TAIL = RunTail(r"[^<\n]")
 
 
@@ -269,7 +269,7 @@ def _decide_default(place: _Place, ahead: str) -> Decision | None:
     return take(found) if stated(found["secret"]) else None
 
 
-_DEFAULT = Pattern(r"[-=]?(?P<secret>[^\s\"'`\\<>{}?$][^\s\"'`\\<>{}$]*)\}")
+_DEFAULT = lazy_pattern(r"[-=]?(?P<secret>[^\s\"'`\\<>{}?$][^\s\"'`\\<>{}$]*)\}")
 
 
 def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
@@ -313,7 +313,7 @@ def _strip_stop(place: _Place, found: re.Match[str]) -> str:
     return value if kept else value.rstrip(".,:!?)")
 
 
-_SPACED_VALUE = Pattern(r"(?: [^\s;=\"'\\]+){1,6}(?=;[A-Za-z])")
+_SPACED_VALUE = lazy_pattern(r"(?: [^\s;=\"'\\]+){1,6}(?=;[A-Za-z])")
 """The other words of a value in a connection string."""
 
 
@@ -346,10 +346,10 @@ def _closes_before(place: _Place, quote: str, slashes: int, content: str) -> boo
     return (lead[-1:] == quote and slashes <= inner) or _GOES_ON.match(content) is not None
 
 
-_GOES_ON = Pattern(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
+_GOES_ON = lazy_pattern(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
 
 
-_ARTIFACT = Pattern(r"[a-z][a-z-]+[:-]\d+\.\d+[\w.]*")  # io.jsonwebtoken:jjwt-api:0.11.2
+_ARTIFACT = lazy_pattern(r"[a-z][a-z-]+[:-]\d+\.\d+[\w.]*")  # io.jsonwebtoken:jjwt-api:0.11.2
 
 
 def _states_secret(place: _Place, value: str, rest: str) -> bool:

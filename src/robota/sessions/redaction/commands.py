@@ -5,12 +5,14 @@ Little or nothing names these values, so every rule here begins with what makes 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
+from robota._lazy_pattern import lazy_pattern
 from robota.sessions.redaction.http import decide_cookie
 from robota.sessions.redaction.names import NEEDS, Strength, name_strength
-from robota.sessions.redaction.rules import Decide, Decision, Pattern, Rule, RunTail, follows, move, take
+from robota.sessions.redaction.rules import Decide, Decision, Rule, RunTail, follows, move, take
 from robota.sessions.redaction.values import (
     is_camel,
     is_code,
@@ -55,7 +57,7 @@ issued_argument = _next_argument(looks_issued)
 """The next word if it looks like an issued token."""
 
 
-def _after(context: Pattern, decide: Decide) -> Decide:
+def _after(context: re.Pattern[str], decide: Decide) -> Decide:
     return lambda before, ahead, ends: decide(before, ahead, ends) if context.search(before) else None
 
 
@@ -79,7 +81,7 @@ def _command(before: str) -> str:
     return whole[max(whole.rfind("\n"), whole.rfind("\\n"), whole.rfind("|"), whole.rfind(";")) + 1 :]
 
 
-_CONTINUED = Pattern(r"\\\r?\n[ \t]*")
+_CONTINUED = lazy_pattern(r"\\\r?\n[ \t]*")
 
 # --- options ---
 
@@ -103,12 +105,12 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
     return take(found, _BARE_TAIL) if stated else None
 
 
-_PHRASE = Pattern(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1")
-_OPTION_VALUE = Pattern(_BARE_WORD)
-_OPTION_BEFORE_PHRASE = Pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\s=]*\Z")
-_OPTION = Pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*(?:- )?\Z")
-_PAIRS = Pattern(r"[a-z]+=\S*(?:,|\Z)")  # --secret id=npmrc,src=.npmrc
-_AFTER = Pattern(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|-|[|;&])")
+_PHRASE = lazy_pattern(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1")
+_OPTION_VALUE = lazy_pattern(_BARE_WORD)
+_OPTION_BEFORE_PHRASE = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\s=]*\Z")
+_OPTION = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*(?:- )?\Z")
+_PAIRS = lazy_pattern(r"[a-z]+=\S*(?:,|\Z)")  # --secret id=npmrc,src=.npmrc
+_AFTER = lazy_pattern(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|-|[|;&])")
 _FLAG = (
     r"(?:password|passwd|passphrase|pass|pwd|secret|secret-string|token|key|credentials|bearer)"
     r"(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"']|[ \t]{0,2}\n[ \t]{0,12}- )(?=[^\s=-])"
@@ -136,19 +138,19 @@ def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
 
 
 _PROGRAMS = {
-    "p": Pattern(
+    "p": lazy_pattern(
         r"\b(?:mongo(?:sh|dump|restore|import|export)?|sshpass|mysql(?:dump|admin)?|mariadb(?:-dump)?|7za?|rar|unrar)\s"
         r"|\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr|oc|argocd)\b.* login\s"
     ),
-    "P": Pattern(r"\b(?:sqlcmd|bcp|isql|(?:un)?zip)\s"),
-    "k": Pattern(r"\bopenssl enc\s"),
-    "a": Pattern(r"\bredis-cli\s"),
-    "w": Pattern(r"\bldap(?:search|modify|add|delete|whoami|passwd)\s"),
-    "N": Pattern(r"\bssh-keygen\s"),
-    "b": Pattern(r"\b(?:curl|gh secret set)\s"),
+    "P": lazy_pattern(r"\b(?:sqlcmd|bcp|isql|(?:un)?zip)\s"),
+    "k": lazy_pattern(r"\bopenssl enc\s"),
+    "a": lazy_pattern(r"\bredis-cli\s"),
+    "w": lazy_pattern(r"\bldap(?:search|modify|add|delete|whoami|passwd)\s"),
+    "N": lazy_pattern(r"\bssh-keygen\s"),
+    "b": lazy_pattern(r"\b(?:curl|gh secret set)\s"),
 }
-_GLUES = Pattern(r"mysql|mariadb|sshpass|\b(?:7za?|rar|unrar)\s|\b(?:docker|podman)\b.* login\s")
-_CLIENT = Pattern(r"\b(?:curl|https?|xh|wget)\s")
+_GLUES = lazy_pattern(r"mysql|mariadb|sshpass|\b(?:7za?|rar|unrar)\s|\b(?:docker|podman)\b.* login\s")
+_CLIENT = lazy_pattern(r"\b(?:curl|https?|xh|wget)\s")
 
 
 def _user(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -160,7 +162,7 @@ def _user(before: str, ahead: str, ends: bool) -> Decision | None:
     return _login(before, ahead, ends) if _CLIENT.search(line) else None
 
 
-_STORES = Pattern(r"\b(?:gh secret set|keyvault secret set)\s")
+_STORES = lazy_pattern(r"\b(?:gh secret set|keyvault secret set)\s")
 
 # --- other words of a command ---
 
@@ -176,7 +178,7 @@ def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
     return decision if looks_chosen(secret) or (name[1].isupper() and not secret.isalpha()) else None
 
 
-_DIRECTIVE_NAME = Pattern(r"([\w.-]+)[ \t]+\Z")
+_DIRECTIVE_NAME = lazy_pattern(r"([\w.-]+)[ \t]+\Z")
 _DIRECTIVE = (
     r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|secret|token|key|credentials|authorization)"
     r"[ \t]{1,8}(?=[^\s=:|&])"
@@ -191,7 +193,7 @@ def _piped(before: str, ahead: str, ends: bool) -> Decision | None:
     return move(_argument(before, ahead[user.end() :], ends), user.end()) if user else None
 
 
-_USER = Pattern(r"[\"']?[\w.@-]{1,40}[:,]")
+_USER = lazy_pattern(r"[\"']?[\w.@-]{1,40}[:,]")
 _READERS = (
     r"(?:sudo -S|docker login|podman login|helm registry login|cryptsetup|vercel env add|gh auth login"
     r"|passwd --stdin|gh secret set|wrangler secret put|heroku auth|glab auth login|pass insert"
@@ -212,8 +214,8 @@ _LOGIN = (
     r"(?: (?:\S{1,60}\s{1,8}password )?(?=[^\s-])"
     r"|(?<=\.login)\((?=\\{0,7}[\"'])[^,()\n]{3,80},\s{0,4}(?=\\{0,7}[\"']))"
 )
-_TOKEN_LOGIN = Pattern(r"\b(?:wandb|cargo|vault) login \Z")
-_MACHINE = Pattern(r"\bmachine \S+\s+login \S+\s+password \Z")
+_TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z")
+_MACHINE = lazy_pattern(r"\bmachine \S+\s+login \S+\s+password \Z")
 
 
 def _until_at(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -224,7 +226,7 @@ def _until_at(before: str, ahead: str, ends: bool) -> Decision | None:
 # --- calls and SQL ---
 
 
-_CONNECTS = Pattern(
+_CONNECTS = lazy_pattern(
     r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|cx_Oracle|pymssql)\.connect)"
     r"\([^()\n]*\Z"
 )
@@ -240,8 +242,8 @@ def _identified(before: str, ahead: str, ends: bool) -> Decision | None:
     return decision if bare else None
 
 
-_NO_PASSWORD = Pattern(r"VALUES|PASSWORD|RANDOM|EXTERNAL")
-_END = Pattern(r"[\"'\\]?[ \t]*(?:;|\r?\n|\\n|[\"'`]|\Z)")
+_NO_PASSWORD = lazy_pattern(r"VALUES|PASSWORD|RANDOM|EXTERNAL")
+_END = lazy_pattern(r"[\"'\\]?[ \t]*(?:;|\r?\n|\\n|[\"'`]|\Z)")
 
 
 def _upper_pass(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -251,7 +253,7 @@ def _upper_pass(before: str, ahead: str, ends: bool) -> Decision | None:
     return _chosen_word(before, ahead, ends) if _PASS_LINE.search(before[-12:]) else None
 
 
-_PASS_LINE = Pattern(r"(?:> |(?:\n|\A)[ \t]*|[\"'])PASS \Z")
+_PASS_LINE = lazy_pattern(r"(?:> |(?:\n|\A)[ \t]*|[\"'])PASS \Z")
 
 # --- lines of files ---
 
@@ -263,16 +265,16 @@ def _line_of_file(before: str, ahead: str, ends: bool) -> Decision | None:
     return _chosen_word(before, ahead, ends) if _FILE_LINE.search(before[-120:]) else None
 
 
-_LINE_OF_PROGRAM = Pattern(r"\b(?:nmcli|rclone) [^\n]* pass(?:word)? \Z|\bwpa_passphrase \S+ \Z")
-_FILE_LINE = Pattern(
+_LINE_OF_PROGRAM = lazy_pattern(r"\b(?:nmcli|rclone) [^\n]* pass(?:word)? \Z|\bwpa_passphrase \S+ \Z")
+_FILE_LINE = lazy_pattern(
     r"(?:(?:\n|\A)[ \t]*(?:user \S+ )?[\w-]*|\b(?:login|machine)\s+\S+\s+)(?:password|requirepass)\s+\Z"
 )
-_SECRET_DATA = Pattern(
+_SECRET_DATA = lazy_pattern(
     r"(?s)kind: Secret.*\n[ \t]*(?:data|stringData):\n(?:[ \t]+[^\n]*\n)*[ \t]+[\w.-]+: ?\Z"
 )
 
 
-_setting = _after(Pattern(r"(?i)(?:\n|\A|\\n|[\"'`])[ \t]*\w{0,12}pw[ \t]+\Z"), _word)
+_setting = _after(lazy_pattern(r"(?i)(?:\n|\A|\\n|[\"'`])[ \t]*\w{0,12}pw[ \t]+\Z"), _word)
 """`bindpw …` alone on a line of an LDAP client's settings"""
 
 
@@ -285,8 +287,8 @@ def _pgpass(before: str, ahead: str, ends: bool) -> Decision | None:
     return take(found) if certain or looks_chosen(secret) else None
 
 
-_PGPASS = Pattern(r"(?:\A|[\s\"'`>+|→]|\\n)([\w.*/-]{1,80}:(?:\*|\d{4,5}):[\w*-]+:[\w*-]+:)\Z")
-_PGPASS_PASSWORD = Pattern(r"(?P<secret>(?:[^\s\"'`\\:|;&<>()]|\\[:\\])+)(?=[\s\"'`|;&<>)]|\\n|\Z)")
+_PGPASS = lazy_pattern(r"(?:\A|[\s\"'`>+|→]|\\n)([\w.*/-]{1,80}:(?:\*|\d{4,5}):[\w*-]+:[\w*-]+:)\Z")
+_PGPASS_PASSWORD = lazy_pattern(r"(?P<secret>(?:[^\s\"'`\\:|;&<>()]|\\[:\\])+)(?=[\s\"'`|;&<>)]|\\n|\Z)")
 _HASH = (
     r"(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
     r"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}|y\$j[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{1,30}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, follows, take
+from robota._lazy_pattern import lazy_pattern
+from robota.sessions.redaction.rules import REDACTED, Decision, Rule, RunTail, follows, take
 from robota.sessions.redaction.values import (
     has_digit,
     is_code,
@@ -14,18 +15,20 @@ from robota.sessions.redaction.values import (
 )
 
 _CREDENTIAL = r"[^\s\"'`\\<>,;&]"
-_SCHEME = Pattern(
+_SCHEME = lazy_pattern(
     r"(?i)[\"'`]?(?P<scheme>bearer|basic|token|apikey|api-key|negotiate|ntlm|oauth|key|bot|splunk|jwt|ssws|genie-key)"
     rf"(?::? +|=|%20|\+)(?P<secret>{_CREDENTIAL}+)"
 )
-_LIST_SCHEME = Pattern(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac) +(?=[A-Za-z_-]+=)")
-_LIST_NAME = Pattern(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac\S{0,8})[ ]+\[")
-_LIST = Pattern(r"[^\n\r\\'`]*")
+_LIST_SCHEME = lazy_pattern(
+    r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac) +(?=[A-Za-z_-]+=)"
+)
+_LIST_NAME = lazy_pattern(r"(?i)[\"'`]?(?:digest|aws4-hmac-sha256|signature|hawk|oauth|hmac\S{0,8})[ ]+\[")
+_LIST = lazy_pattern(r"[^\n\r\\'`]*")
 _LIST_TAIL = RunTail(r"[^\n\r\\'`]")
-_OTHER_SCHEME = Pattern(rf"(?P<scheme>[A-Z][A-Za-z0-9-]{{1,24}}) +(?P<secret>{_CREDENTIAL}+)")
-_SINGLE = Pattern(rf"\\*[\"'`]?(?P<secret>{_CREDENTIAL}+)")
-_LINE_END = Pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
-_LEVEL = Pattern(r"[\w-]+=(\\{1,7})\"")
+_OTHER_SCHEME = lazy_pattern(rf"(?P<scheme>[A-Z][A-Za-z0-9-]{{1,24}}) +(?P<secret>{_CREDENTIAL}+)")
+_SINGLE = lazy_pattern(rf"\\*[\"'`]?(?P<secret>{_CREDENTIAL}+)")
+_LINE_END = lazy_pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|\\*[\"'`]|[,;)}\]>|])")
+_LEVEL = lazy_pattern(r"[\w-]+=(\\{1,7})\"")
 _CREDENTIAL_TAIL = RunTail(_CREDENTIAL)
 
 
@@ -74,10 +77,10 @@ def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
     return None
 
 
-_BEARER = Pattern(r"(?P<secret>[A-Za-z0-9._~+/=:-]+)")
+_BEARER = lazy_pattern(r"(?P<secret>[A-Za-z0-9._~+/=:-]+)")
 _BEARER_TAIL = RunTail(r"[A-Za-z0-9._~+/=:-]")
-_QUOTED_BEARER = Pattern(r"(?i)[\"'`]bearer\s+\Z")
-_SCHEME_WORD = Pattern(
+_QUOTED_BEARER = lazy_pattern(r"(?i)[\"'`]bearer\s+\Z")
+_SCHEME_WORD = lazy_pattern(
     r"(?i)tokens?|auth\w*|schemes?|realm.*|headers?|credentials?|format|only|error.*|not|is|and|or|\.+"
 )
 
@@ -121,12 +124,12 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
     return take(found)
 
 
-_URL_PASSWORD = Pattern(
+_URL_PASSWORD = lazy_pattern(
     r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
 )
-_URL_USER = Pattern(r"[A-Za-z0-9_-]{20,}")
-_URL_TOKEN = Pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
-_TEMPLATE = Pattern(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•")
+_URL_USER = lazy_pattern(r"[A-Za-z0-9_-]{20,}")
+_URL_TOKEN = lazy_pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
+_TEMPLATE = lazy_pattern(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•")
 
 
 _until_at = follows(r"(?P<secret>[^@]+)@", looks=lambda secret: REDACTED not in secret)

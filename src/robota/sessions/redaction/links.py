@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import re
+
+from robota._lazy_pattern import lazy_pattern
 from robota.sessions.redaction.assignments import decide_assignment, decide_object
 from robota.sessions.redaction.commands import chosen_argument, issued_argument
 from robota.sessions.redaction.names import NEEDS, STEMS, TRAILERS, Strength, clean_name, name_strength
-from robota.sessions.redaction.rules import REDACTED, Decision, Pattern, Rule, RunTail, move, take
+from robota.sessions.redaction.rules import REDACTED, Decision, Rule, RunTail, move, take
 from robota.sessions.redaction.values import (
     is_code,
     is_dashed,
@@ -65,26 +68,26 @@ _LINKS = (
     r"|[ \t]{0,4}=[ \t]{0,4}\(\s{1,40}(?=[\"'])",
     r"[\"']?\]?=>\s{0,20}string\(\d{1,6}\) (?=\")|><!\[cdata\[|>\n[ \t]{0,20}",
 )
-_LINK = Pattern(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
-_VALUE = Pattern(r"\\{0,15}[\"'`]?(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
-_QUOTED = Pattern(r"(?P<secret>[^\"'`\\<>|&\x00\x1b\n]+)")
-_DEFINED = Pattern(r"(?P<secret>[^\"'\\\n]+)(?=[\"'])")
+_LINK = lazy_pattern(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
+_VALUE = lazy_pattern(r"\\{0,15}[\"'`]?(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
+_QUOTED = lazy_pattern(r"(?P<secret>[^\"'`\\<>|&\x00\x1b\n]+)")
+_DEFINED = lazy_pattern(r"(?P<secret>[^\"'\\\n]+)(?=[\"'])")
 _TAIL = RunTail(r"[^\s\"'`\\<>|&\x00\x1b]")
-_LISTED = Pattern(rf"(?:\[|[\])],)\s*[\[(]\s*b?{_QUOTE}\Z")
+_LISTED = lazy_pattern(rf"(?:\[|[\])],)\s*[\[(]\s*b?{_QUOTE}\Z")
 """Before the first of two strings: a list of pairs, as headers are kept."""
-_PASSWORD = Pattern(r"(?i)password\Z")
-_REFUSED = Pattern(r"(?i)\b(?:invalid|expired|unknown|revoked|using|with) \Z")
-_FORM = Pattern(r"(?i)form-data; name=\\*[\"']\Z")
-_ATTRIBUTE = Pattern(r"<(?:[\w:.-]*|[^<>\n]*\b(?:name|key|id|n)=\\*[\"'](?:[\w.-]+[:/])*)\Z")
-_DIGIT_PART = Pattern(r"-\d{2,}")
-_BLOCK = Pattern(r"[|>][+-]?\r?\n")
-_PAIR = Pattern(rf"{_QUOTE}[ \t]*,")
-_PAIR_BEFORE = Pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}\Z")
-_PAIR_AFTER = Pattern(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)")
-_CELL_BEFORE = Pattern(r"[|│][ \t]*`?\Z")
-_CELL_AFTER = Pattern(r"[`']?[ \t]*[|│]")
-_ALONE = Pattern(r"[ \t]*(?:\r?\n|\\n|\Z)")
-_SETTER = Pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
+_PASSWORD = lazy_pattern(r"(?i)password\Z")
+_REFUSED = lazy_pattern(r"(?i)\b(?:invalid|expired|unknown|revoked|using|with) \Z")
+_FORM = lazy_pattern(r"(?i)form-data; name=\\*[\"']\Z")
+_ATTRIBUTE = lazy_pattern(r"<(?:[\w:.-]*|[^<>\n]*\b(?:name|key|id|n)=\\*[\"'](?:[\w.-]+[:/])*)\Z")
+_DIGIT_PART = lazy_pattern(r"-\d{2,}")
+_BLOCK = lazy_pattern(r"[|>][+-]?\r?\n")
+_PAIR = lazy_pattern(rf"{_QUOTE}[ \t]*,")
+_PAIR_BEFORE = lazy_pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}\Z")
+_PAIR_AFTER = lazy_pattern(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)")
+_CELL_BEFORE = lazy_pattern(r"[|│][ \t]*`?\Z")
+_CELL_AFTER = lazy_pattern(r"[`']?[ \t]*[|│]")
+_ALONE = lazy_pattern(r"[ \t]*(?:\r?\n|\\n|\Z)")
+_SETTER = lazy_pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
 
 
 def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
@@ -113,7 +116,7 @@ def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     return found.start("secret"), end, _TAIL if whole else None, REDACTED
 
 
-def _value_pattern(link: str, lead: str) -> Pattern:
+def _value_pattern(link: str, lead: str) -> re.Pattern[str]:
     if link[-1:] not in ("'", '"'):
         return _VALUE
     return _DEFINED if "," in link and "define(" in lead[-12:] else _QUOTED
@@ -168,7 +171,7 @@ def _value_first(before: str, ahead: str, _ends: bool) -> Decision | None:
     return None if is_stand_in(secret) or repeats_name(found["name"], secret) else take(found)
 
 
-_REVERSED = Pattern(
+_REVERSED = lazy_pattern(
     rf"(?P<secret>[^\"'\\\n]{{1,80}}){_QUOTE}[ \t,]\s{{0,8}}{_QUOTE}?(?:name|key){_QUOTE}?"
     rf"\s{{0,4}}[=:]\s{{0,4}}{_QUOTE}(?P<name>[\w.-]{{1,40}}){_QUOTE}"
 )
@@ -190,10 +193,10 @@ def _decide_column(before: str, ahead: str) -> Decision | None:
 
 
 _CELL_SOURCE = r"(?:'[^'\n]*'|[^',\n)])+"
-_COLUMNS = Pattern(r"(?i)\(([^()]{1,160})\)\s*values\s*\(\Z")
-_CELL = Pattern(_CELL_SOURCE)
-_CELLS = Pattern(rf"{_CELL_SOURCE}(?:,{_CELL_SOURCE})*")
-_TEXT_CELL = Pattern(r"\s*[NE]?'(?P<secret>[^'\n]+)'\s*")
+_COLUMNS = lazy_pattern(r"(?i)\(([^()]{1,160})\)\s*values\s*\(\Z")
+_CELL = lazy_pattern(_CELL_SOURCE)
+_CELLS = lazy_pattern(rf"{_CELL_SOURCE}(?:,{_CELL_SOURCE})*")
+_TEXT_CELL = lazy_pattern(r"\s*[NE]?'(?P<secret>[^'\n]+)'\s*")
 
 
 def _change(before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -208,7 +211,7 @@ def _change(before: str, ahead: str, _ends: bool) -> Decision | None:
     return found.start("secret"), found.start("secret") + len(secret), None, REDACTED
 
 
-_CHANGED = Pattern(
+_CHANGED = lazy_pattern(
     r"(?P<name>[\w.-]+)[ \t]{0,4}[:=][ \t]{0,4}[\"']?[^\s\"'()]{1,80}[\"']?[ \t]{1,4}->[ \t]{1,4}\Z"
 )
 
@@ -224,7 +227,7 @@ def _decide_spoken(name: str, lead: str, ahead: str) -> Decision | None:
     return move(judge(lead, ahead[found.end() :], False), found.end())
 
 
-_SPOKEN = Pattern(
+_SPOKEN = lazy_pattern(
     r"(?P<bare>[ \t](?=[A-Za-z0-9+/=_-]{20}))|[ \t]\d{1,2}: (?=\S{20})|: [\w.@-]{1,40} / (?=\S)"
     r"|[ \t]is generated for \S{1,60}: |[ \t]to proceed[^\n:]{0,30}:\s{1,40}(?=\S{16})"
 )
@@ -249,8 +252,8 @@ def _decide_named(before: str, ahead: str, ends: bool) -> Decision | None:
     )
 
 
-_NAME = Pattern(r"[A-Za-z0-9_.$@-]{1,80}")
-_SPACED = Pattern(
+_NAME = lazy_pattern(r"[A-Za-z0-9_.$@-]{1,80}")
+_SPACED = lazy_pattern(
     r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master|unseal"
     r"|session) ){1,2}\Z"
 )
@@ -265,8 +268,8 @@ def _escaped(before: str, ahead: str, ends: bool) -> Decision | None:
     return decide_assignment(name, before[: len(before) - len(found.group())], ahead, ends)
 
 
-_LETTER = Pattern(r"\\u00([2-7][0-9a-fA-F])")
-_ESCAPED = Pattern(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
+_LETTER = lazy_pattern(r"\\u00([2-7][0-9a-fA-F])")
+_ESCAPED = lazy_pattern(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
     r"(?=[\\\"'`\]=:>(*&<|│\x1b{\[%% \t\r\n])(?=[\"'`\]=:>(*&<|│\x1b]"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from enum import IntEnum
 from functools import lru_cache
 
-from robota.sessions.redaction.rules import Pattern, word_set
+from robota._lazy_pattern import lazy_pattern
+from robota.sessions.redaction.rules import word_set
 
 
 class Strength(IntEnum):
@@ -25,9 +26,9 @@ class Strength(IntEnum):
     """Whatever stands there is a secret."""
 
 
-_WORDS = Pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORDS = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
-_SENTENCE = Pattern(r"[?!,;\"'<>{}=]|\.\s|\n")
+_SENTENCE = lazy_pattern(r"[?!,;\"'<>{}=]|\.\s|\n")
 _BLANKS = 4
 """More blanks than that make a sentence, not a name."""
 _QUESTIONS = word_set(
@@ -184,7 +185,7 @@ def clean_name(name: str, lead: str) -> str:
     return _COLOUR.sub("", name) if lead.endswith("\x1b[") else name
 
 
-_COLOUR = Pattern(r"^[0-9;]*m")
+_COLOUR = lazy_pattern(r"^[0-9;]*m")
 
 
 def _fixed_strength(owner: str, first: str) -> Strength:

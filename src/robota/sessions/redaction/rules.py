@@ -8,36 +8,16 @@ arrives: a place further than `AHEAD` from the end is settled, whatever comes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
+
 REDACTED = "[REDACTED]"
 BEHIND = 200
 AHEAD = 160
-
-
-class Pattern:
-    """A regular expression that is compiled when it is first used: a text needs few of the two hundred."""
-
-    __slots__ = ("_source", "findall", "finditer", "fullmatch", "match", "search", "sub")
-    findall: Callable[..., list[str]]
-    finditer: Callable[..., Iterator[re.Match[str]]]
-    fullmatch: Callable[..., re.Match[str] | None]
-    match: Callable[..., re.Match[str] | None]
-    search: Callable[..., re.Match[str] | None]
-    sub: Callable[..., str]
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        """Called once, because the methods are not there before."""
-        compiled = re.compile(self._source)
-        for method in self.__slots__[1:]:
-            setattr(self, method, getattr(compiled, method))
-        return getattr(compiled, name)
 
 
 class Searched(Protocol):
@@ -92,7 +72,7 @@ def follows(
 ) -> Decide:
     """The group `secret` of a pattern that matches at the anchor, if it looks like one. A `quoted` one goes
     before and has no tail; `after` is a pattern that what stands before must have."""
-    closed, open_ended, lead = Pattern(quoted), Pattern(source), Pattern(after)
+    closed, open_ended, lead = lazy_pattern(quoted), lazy_pattern(source), lazy_pattern(after)
 
     def decide(before: str, ahead: str, _ends: bool) -> Decision | None:
         if after and not lead.search(before):
@@ -106,7 +86,7 @@ def follows(
 
 def whole(source: str) -> Callable[[str], bool]:
     """Whether a text as a whole has this form."""
-    pattern = Pattern(source)
+    pattern = lazy_pattern(source)
     return lambda text: pattern.fullmatch(text) is not None
 
 
@@ -135,7 +115,7 @@ class Rule:
         """Without one of these, in lower case, the rule cannot match. Each costs a search, so rules share."""
         self.holds = holds or literal
         """And without this neither."""
-        self.pattern = Pattern(re.escape(literal) + rest) if isinstance(rest, str) else rest
+        self.pattern = lazy_pattern(re.escape(literal) + rest) if isinstance(rest, str) else rest
         self.folded = folded
         """Whether literal and pattern are written for lower-case text."""
         self.decide = then if callable(then) else None
@@ -155,7 +135,7 @@ class RunTail(Tail):
     _pattern: Any = None
 
     def __post_init__(self) -> None:
-        self._pattern = Pattern(f"(?:{self.characters})*+")
+        self._pattern = lazy_pattern(f"(?:{self.characters})*+")
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
         found = self._pattern.match(text, position)
@@ -251,4 +231,4 @@ class BracketTail(Tail):
         return True
 
 
-_BRACKET = Pattern(r"\\*+\"|[{\[]++|[}\]]++")
+_BRACKET = lazy_pattern(r"\\*+\"|[{\[]++|[}\]]++")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.sessions.redaction.commands import COMMANDS
 from robota.sessions.redaction.http import HTTP
 from robota.sessions.redaction.links import NAMED
@@ -17,7 +18,6 @@ from robota.sessions.redaction.rules import (
     REDACTED,
     Decide,
     Decision,
-    Pattern,
     Rule,
     RunTail,
     Tail,
@@ -35,7 +35,7 @@ _BY_NEED: dict[str, set[Rule]] = {}
 for _rule in (*TOKENS, *PRIVATE_KEYS, *HTTP, *NAMED, *COMMANDS, *TABLES):
     for _need in _rule.needs:
         _BY_NEED.setdefault(_need, set()).add(_rule)
-_NEEDS = tuple((need, Pattern(re.escape(need)), rules) for need, rules in _BY_NEED.items())
+_NEEDS = tuple((need, lazy_pattern(re.escape(need)), rules) for need, rules in _BY_NEED.items())
 """What a text must hold, and for which rules. A search for each of these is all that most texts cost: they
 are few, and one alternation of them all would take longer."""
 _LONG = 1000
@@ -229,7 +229,7 @@ def _unescape_ahead(ahead: str, places: list[int]) -> tuple[str, list[int]]:
 
 
 _LEVELS = 3
-_ESCAPE = Pattern(
+_ESCAPE = lazy_pattern(
     r"\\([\"'\\nrt])|\r(?=\n)"
     r"|(?<=\n)(?:[+> ]{0,6}\d{1,6}[\t→]|[+>](?=[ \w\"'<-])|[\w./-]{1,60}:\d{1,6}:|[\w.-]{1,24} {1,4}\| )"
 )
@@ -281,7 +281,7 @@ def _beginnings(text: str, own: Sequence[Rule]) -> Iterator[int]:
         yield from (length for length in range(1, len(known) + 1) if text.endswith(known[:length]))
 
 
-_BEFORE_A_SECRET = Pattern(r"\b(?:echo|printf)\b|-----? ?BEGIN|value *[=:]")
+_BEFORE_A_SECRET = lazy_pattern(r"\b(?:echo|printf)\b|-----? ?BEGIN|value *[=:]")
 """What stands before a secret that only the words behind it betray."""
 _STRIDE = 96
 """How much new text is worth a scan; with `AHEAD` it makes the 256 characters that may be held back."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 
+from robota._lazy_pattern import lazy_pattern
 from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.rules import BEHIND, Decision, Pattern, Rule, take
+from robota.sessions.redaction.rules import BEHIND, Decision, Rule, take
 from robota.sessions.redaction.values import (
     is_code,
     is_dashed,
@@ -60,14 +61,14 @@ def _judge(name: str, ahead: str) -> Decision | None:
     return take(found) if stated else None
 
 
-_OPENING = Pattern(r"^.*[:=(\[] ?\\*[\"'`](?=\w)")
+_OPENING = lazy_pattern(r"^.*[:=(\[] ?\\*[\"'`](?=\w)")
 """The string of JSON or of a program that a table stands in."""
 _IN_TABLES = {"pass": Strength.TEXT, "secret": Strength.WEAK}
 """A column `secret` may list names of secrets."""
-_GAP = Pattern(r" {2,}")
-_RULER = Pattern(r"[\s|│+:=-]*")
-_HEADING = Pattern(r"(?:[\w.#/-]{1,40}(?: [\w.#/-]{1,24}){0,2})?")
-_VALUE = Pattern(r"(?P<secret>[^\s,;|│\"'`\\]+)(?=\\*[\"'`]| {2}|[ \t]*(?:[,;|│\t\r\n]|\Z))")
+_GAP = lazy_pattern(r" {2,}")
+_RULER = lazy_pattern(r"[\s|│+:=-]*")
+_HEADING = lazy_pattern(r"(?:[\w.#/-]{1,40}(?: [\w.#/-]{1,24}){0,2})?")
+_VALUE = lazy_pattern(r"(?P<secret>[^\s,;|│\"'`\\]+)(?=\\*[\"'`]| {2}|[ \t]*(?:[,;|│\t\r\n]|\Z))")
 
 
 class CellPattern:
@@ -76,7 +77,7 @@ class CellPattern:
     __slots__ = ("_heading",)
 
     def __init__(self, name: str) -> None:
-        self._heading = Pattern(
+        self._heading = lazy_pattern(
             rf"{name}[\"'`*]{{0,3}}+[ \t]{{0,24}}+(?:[,;|│\r\n]|(?<=\t)|(?<=  )|\\[nrt\"])"
         )
 
@@ -91,7 +92,7 @@ class CellPattern:
         return None
 
 
-_NEXT = Pattern(r"(?:[\n,;\t|│]| {2}|\\[nt])[ \t]{0,20}\\{0,3}[\"'`]?(?=[^\s,;|│\"'`-])")
+_NEXT = lazy_pattern(r"(?:[\n,;\t|│]| {2}|\\[nt])[ \t]{0,20}\\{0,3}[\"'`]?(?=[^\s,;|│\"'`-])")
 
 TABLES: tuple[Rule, ...] = tuple(
     Rule(literal, CellPattern(literal + rest), _cell, needs=(need,), folded=True)

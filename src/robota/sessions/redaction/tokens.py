@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Pattern, Rule, RunTail, Tail, follows
+from robota._lazy_pattern import lazy_pattern
+from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Rule, RunTail, Tail, follows
 
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
 _MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,64}[A-Za-z])"
@@ -127,8 +128,8 @@ class WordPattern:
     __slots__ = ("_any", "_patterns")
 
     def __init__(self, sources: Mapping[str, str], any_letter: str = "(?!)") -> None:
-        self._patterns = {letter: Pattern(source) for letter, source in sources.items()}
-        self._any = Pattern(any_letter)
+        self._patterns = {letter: lazy_pattern(source) for letter, source in sources.items()}
+        self._any = lazy_pattern(any_letter)
 
     def search(self, text: str, position: int, stop: int, /) -> re.Match[str] | None:
         for word in _WORDS.finditer(text, position, stop):
@@ -141,7 +142,7 @@ class WordPattern:
 
 # A word is not looked into. It may begin after an escape (\n, %20, \u0026) of the text around it, whose
 # letters are then no part of it. That it begins with a letter comes first: so a search skips the rest fast.
-_WORDS = Pattern(
+_WORDS = lazy_pattern(
     r"[A-Za-z0-9](?:(?<![A-Za-z0-9_-].)(?<!\\[nrtbf])(?<!\\u(?=00[0-9a-fA-F]{2}))"
     r"(?<!%[0-9A-Fa-f](?=[0-9A-Fa-f]))(?<!/b(?=ot\d))|(?<=[^A-Za-z0-9_-]_.)|(?<=\A_.)|(?<=\\[nrtbf].)"
     r"|(?<=\\u00[0-9a-fA-F]{2}.)|(?<=%[0-9A-Fa-f]{2}.)|(?<=/bot\d))[A-Za-z0-9_-]*+"
@@ -174,7 +175,7 @@ _RUN = b"a" * SHORTEST_RUN
 _RUN_TABLE = bytes(97 if chr(code).isalnum() or code in b"_-." else 32 for code in range(256))
 _MARGIN = 24
 """`/bot1234567890:` comes before a run, and Base64 has short runs beside its long ones."""
-_LIKE_TOKEN = Pattern(r"(?=[^A-Z0-9]*+[A-Z0-9])(?=[^A-Zg-z]*+[A-Zg-z])(?!(?:[A-Z]?[a-z]{2,}+)++\Z)")
+_LIKE_TOKEN = lazy_pattern(r"(?=[^A-Z0-9]*+[A-Z0-9])(?=[^A-Zg-z]*+[A-Zg-z])(?!(?:[A-Z]?[a-z]{2,}+)++\Z)")
 """No word, no hash, and no camelCase name."""
 
 
@@ -226,13 +227,13 @@ _HEAD = (
     rf"{_GAP}{{0,12}}+(?:[A-Z][A-Za-z-]{{2,20}}: (?:[^\n\\]|\\+[\"']){{0,70}}{_GAP}{{1,6}}+){{0,3}}"
     rf"{_RUN_OF_KEY}{{16}}"
 )
-_MORE = Pattern(rf"{_RUN_OF_KEY}*+")
-_LINE = Pattern(
+_MORE = lazy_pattern(rf"{_RUN_OF_KEY}*+")
+_LINE = lazy_pattern(
     rf"{_GAP}{{1,24}}+(?:{_RUN_OF_KEY}{{16}}|{_RUN_OF_KEY}{{0,15}}+{_GAP}{{0,24}}+{_END}"
     rf"|{_RUN_OF_KEY}{{1,15}}+(?={_GAP}{{0,24}}+\Z))"
 )
-_LAST = Pattern(_END)
-_FIRST_LINE = Pattern(rf"({_GAP}{{1,6}}+){_RUN_OF_KEY}{{16}}")
+_LAST = lazy_pattern(_END)
+_FIRST_LINE = lazy_pattern(rf"({_GAP}{{1,6}}+){_RUN_OF_KEY}{{16}}")
 _LOOK = 150
 """What must be seen to know whether a line goes on with the key."""
 

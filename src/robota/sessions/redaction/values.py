@@ -5,7 +5,8 @@ Everything here is pure and looks at one short text (the callers cut it to a bou
 
 from __future__ import annotations
 
-from robota.sessions.redaction.rules import REDACTED, Pattern, whole, word_set
+from robota._lazy_pattern import lazy_pattern
+from robota.sessions.redaction.rules import REDACTED, whole, word_set
 
 _ORDINARY = word_set(
     """
@@ -30,7 +31,7 @@ _KNOWN_PASSWORDS = word_set(
     adminpassword secretpass
     """
 )
-_PLACEHOLDER = Pattern(
+_PLACEHOLDER = lazy_pattern(
     r"""(?xi)
       \$ (?: [a-z_] \w* (?! \w* [@\#!%^*~] ) | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b
     | \{\{ | \{ [\w.\ ]* \}? $ | \# \{
@@ -44,26 +45,26 @@ _PLACEHOLDER = Pattern(
     | enc\[ | !vault | @@ | todo | fixme | dummy | placeholder | example[-_ ]
     """
 )
-_BLANKED = Pattern(
+_BLANKED = lazy_pattern(
     r"(?i)(?:[a-z0-9]{1,10}[-_~]){0,4}_?(?:x{4,}|\*{3,}|\.{3}|…)|[A-Za-z0-9_-]{0,40}(?:\.{3}|…)\Z"
 )
-_ALL_SAME = Pattern(r"(.)\1*")
-_CODE = Pattern(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
+_ALL_SAME = lazy_pattern(r"(.)\1*")
+_CODE = lazy_pattern(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
 _WORD = r"#?[A-Za-z_$]+[0-9]{0,2}[A-Za-z_$]*[0-9]{0,2}"
-_DOTTED = Pattern(rf"{_WORD}(?:\??\.{_WORD})+[!;,]?")
-_CHAIN = Pattern(r"[A-Za-z_]\w{0,30}(?:\.[A-Za-z_]\w{0,40}){1,5}")
-_PATH = Pattern(
+_DOTTED = lazy_pattern(rf"{_WORD}(?:\??\.{_WORD})+[!;,]?")
+_CHAIN = lazy_pattern(r"[A-Za-z_]\w{0,30}(?:\.[A-Za-z_]\w{0,40}){1,5}")
+_PATH = lazy_pattern(
     r"(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://"
 )
-_STEM = Pattern(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
-_STEM_WORD = Pattern(r"(?i)\b(?:pass\w*|secrets?|tokens?|keys?|pwd|cred\w*|auth\w*|cookies?)\b")
-_VERSION = Pattern(r"(?i)v?\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
-_IDENTIFIER = Pattern(r"[A-Za-z_$][\w$]*")
-_LETTER = Pattern(r"[A-Za-z]")
-_NO_LETTER = Pattern(r"[^a-z]+")
-_DIGIT = Pattern(r"[0-9]")
-_SYMBOL = Pattern(r"[!@#$%^&*+=~?]")
-_INNER_CAPITAL = Pattern(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+_STEM = lazy_pattern(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
+_STEM_WORD = lazy_pattern(r"(?i)\b(?:pass\w*|secrets?|tokens?|keys?|pwd|cred\w*|auth\w*|cookies?)\b")
+_VERSION = lazy_pattern(r"(?i)v?\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
+_IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]*")
+_LETTER = lazy_pattern(r"[A-Za-z]")
+_NO_LETTER = lazy_pattern(r"[^a-z]+")
+_DIGIT = lazy_pattern(r"[0-9]")
+_SYMBOL = lazy_pattern(r"[!@#$%^&*+=~?]")
+_INNER_CAPITAL = lazy_pattern(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 
 
 def has_digit(value: str) -> bool:
@@ -97,7 +98,7 @@ is_type = word_set(
     """
 ).__contains__
 """Whether the text is the name of a type, as in a schema by example."""
-_NAME = Pattern(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)*")
+_NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 is_snake = whole(r"_*[A-Za-z]+[0-9]{0,2}(?:_+[A-Za-z]*[0-9]{0,2})+")
 """Whether the text is an identifier of several words."""
 
@@ -107,11 +108,11 @@ def is_name(value: str) -> bool:
     return bool(not _LEET.search(value) and _NAME.fullmatch(value) and _ENDING.search(value))
 
 
-_LEET = Pattern(r"(?<![a-z])(?!k8s|i18n|l10n|e2e|x509|n8n|a11y|p2p|b2b|v\d|s3|h2|oauth)[a-z]+[0-9][a-z]")
+_LEET = lazy_pattern(r"(?<![a-z])(?!k8s|i18n|l10n|e2e|x509|n8n|a11y|p2p|b2b|v\d|s3|h2|oauth)[a-z]+[0-9][a-z]")
 """A digit in the middle of a word: made up, not named."""
 
 
-_ENDING = Pattern(
+_ENDING = lazy_pattern(
     r"(?i)(?:password|passwd|passphrase|secret|token|api[-_]?key|_key|-key|authorization|cookies?|credentials?)\Z"
 )
 
@@ -161,7 +162,7 @@ def is_dashed(value: str) -> bool:
     return _DASHED.fullmatch(value) is not None and _STEM.search(value) is None
 
 
-_DASHED = Pattern(
+_DASHED = lazy_pattern(
     r"(?!(?:auto|write|read|not|non|self|min|max|one|two|at|in|see)-)[a-z0-9]+(?:-[a-z0-9]+){2,}"
 )
 
@@ -179,11 +180,11 @@ def looks_issued(value: str) -> bool:
     return len(value) >= 20 and bool(_INNER_CAPITAL.search(value)) and not _IDENTIFIER_WORDS.fullmatch(value)
 
 
-_DENSE = Pattern(
+_DENSE = lazy_pattern(
     r"(?:(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9][A-Za-z])|(?=.*[0-9][A-Za-z]+[0-9]+[A-Za-z]))[A-Za-z0-9]{8,11}"
 )
-_SEPARATED_WORDS = Pattern(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}")
-_IDENTIFIER_WORDS = Pattern(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
+_SEPARATED_WORDS = lazy_pattern(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}")
+_IDENTIFIER_WORDS = lazy_pattern(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
 
 
 def repeats_name(name: str, value: str) -> bool:
@@ -203,7 +204,7 @@ def is_complaint(value: str) -> bool:
     return " " in value and _COMPLAINT.search(value) is not None
 
 
-_COMPLAINT = Pattern(
+_COMPLAINT = lazy_pattern(
     r"(?i)\b(?:is|are|was|must|should|may|cannot|can't|can|does|do|has|have|field|too|required|please)\b"
 )
 
@@ -215,4 +216,4 @@ def is_prose(value: str) -> bool:
     return _STEM_WORD.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
 
 
-_PHRASE = Pattern(r"(?=.*[0-9])[a-z0-9]{2,12}(?: [a-z0-9]{1,12}){1,2}")
+_PHRASE = lazy_pattern(r"(?=.*[0-9])[a-z0-9]{2,12}(?: [a-z0-9]{1,12}){1,2}")

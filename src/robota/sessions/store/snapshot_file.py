@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw, Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import StorageError, ValidationError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json, JsonObject
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 LARGEST = 512 * 1024 * 1024
 """Bytes beyond which a file is not taken for a snapshot; its journal is read instead."""
 _COPIES = 1000
-_JOURNAL_SEQ = re.compile(rb'^  "journalSeq": ([0-9]{1,18}),?$', re.MULTILINE)
+_JOURNAL_SEQ = lazy_pattern(rb'^  "journalSeq": ([0-9]{1,18}),?$', re.MULTILINE)
 _BLOCK = 1 << 20
 
 

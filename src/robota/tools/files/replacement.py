@@ -16,6 +16,7 @@ from itertools import accumulate, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota._lazy_pattern import lazy_pattern
 from robota.tools.files.path import FileProblem
 
 MAX_REPLACEMENTS = 100_000
@@ -163,9 +164,9 @@ MAX_PLACES = 20
 MAX_SHOWN = 160
 LIKE_LINE = 0.6
 LIKE_TEXT = 0.5
-_NUMBERED = re.compile(r"(?m)^ *\d+(?:\t|→|[|:] ?)")
-_FENCE = re.compile(r"\A\s*(?:```|~~~)[^\n]*\n(.*?)\n?\s*(?:(?:```|~~~)\s*)?\Z", re.DOTALL)
-_DIFF = re.compile(r"(?m)^[+\- ]")
+_NUMBERED = lazy_pattern(r"(?m)^ *\d+(?:\t|→|[|:] ?)")
+_FENCE = lazy_pattern(r"\A\s*(?:```|~~~)[^\n]*\n(.*?)\n?\s*(?:(?:```|~~~)\s*)?\Z", re.DOTALL)
+_DIFF = lazy_pattern(r"(?m)^[+\- ]")
 _QUOTES = str.maketrans(
     {**dict.fromkeys('“”„«»‘’‚`´"', "'"), **dict.fromkeys("–—−‑", "-"), "\u00a0": " ", "…": "..."}
 )

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
+
 BINARY_PROBE = 8_192
 """A NUL among so many first bytes makes a file binary."""
 _MARKS = (
@@ -104,9 +106,9 @@ def _is_mostly_utf_8(text: str) -> bool:
 
 PROBE_BYTES = 256 * 1024
 _DECLARED = (
-    re.compile(rb"""\A\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]{1,40})"""),
-    re.compile(rb"""(?i)<meta[^>]{0,200}?charset\s*=\s*["']?([\w.:-]{1,40})"""),
-    re.compile(rb"""\A(?:[^\n]*\n)?[ \t\f]*(?:#|//|--|;|%|")[^\n]*?coding[:=][ \t]*([\w.-]{1,40})"""),
+    lazy_pattern(rb"""\A\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]{1,40})"""),
+    lazy_pattern(rb"""(?i)<meta[^>]{0,200}?charset\s*=\s*["']?([\w.:-]{1,40})"""),
+    lazy_pattern(rb"""\A(?:[^\n]*\n)?[ \t\f]*(?:#|//|--|;|%|")[^\n]*?coding[:=][ \t]*([\w.-]{1,40})"""),
 )
 """XML, HTML, and what Python and editors read in the first two lines."""
 _COMMON = 0.75

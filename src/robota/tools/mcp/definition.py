@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
+
+from robota._lazy_pattern import lazy_pattern
 
 ServerKind: TypeAlias = Literal["stdio", "http", "sse", "client"]
 """A process, an address (Streamable HTTP or the older SSE), or a server inside the program around us."""
@@ -18,7 +19,7 @@ START_SECONDS = 30.0
 CALL_SECONDS = 600.0
 MAX_NAME = 64
 """Characters of a tool's name that every service takes."""
-_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+_OTHER = lazy_pattern(r"[^A-Za-z0-9_-]")
 
 
 class OAuthOptions(Struct, frozen=True, kw_only=True):

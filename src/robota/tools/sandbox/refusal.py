@@ -11,7 +11,9 @@ import os
 import re
 from collections.abc import Iterable
 
-_TAME_LINE = re.compile(
+from robota._lazy_pattern import lazy_pattern
+
+_TAME_LINE = lazy_pattern(
     r"""\s*(?:[\#;].*)?
     |\s*\[(?:core|user|init|pull|(?:remote|branch)\ "[^"\\]*")\]
     |\s*(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks

@@ -13,6 +13,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.jsontext import decode, decode_leniently
 from robota.core.messages import Json, JsonObject
 from robota.sessions.journal.port import JournalError
@@ -20,14 +21,14 @@ from robota.sessions.journal.port import JournalError
 VERSION = 1
 CHECKED_FROM = len('{"crc":"1a2b3c4d",')
 
-FRAME = re.compile(
+FRAME = lazy_pattern(
     rb'\{"crc":"([0-9a-f]{8})","v":([0-9]{1,9}),"seq":([0-9]{1,18}),"timestamp":"[^"\\]*",'
     rb'"sessionId":("(?:[^"\\]|\\.)*"),"event":("(?:[^"\\]|\\.)*")(?:,"ev":([0-9]{1,18}))?'
 )
 """Checksum, version, number, the JSON strings of session and event, and the last turn event told of."""
-NUMBER = re.compile(rb'\{"crc":"[0-9a-f]{8}","v":[0-9]{1,9},"seq":([0-9]{1,18}),')
+NUMBER = lazy_pattern(rb'\{"crc":"[0-9a-f]{8}","v":[0-9]{1,9},"seq":([0-9]{1,18}),')
 """As much of a frame as a broken record needs to tell its number."""
-_START = re.compile(rb'\{"(?:crc":"[0-9a-f]{8}","v":|timestamp":"[^"\\]{10,40}","sessionId":")')
+_START = lazy_pattern(rb'\{"(?:crc":"[0-9a-f]{8}","v":|timestamp":"[^"\\]{10,40}","sessionId":")')
 _FAILURES = 64
 """Pieces of one damaged line that are tried in vain before the rest of it is given up."""
 
