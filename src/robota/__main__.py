@@ -1,6 +1,11 @@
 """The `robota` command. `--version` and `--help` are answered before signals are minded and screens made."""
 
+import gc
 import sys
+
+ALLOCATIONS = 20_000
+"""Objects between two looks for cycles. By default there are a hundred looks while a session is loaded, all
+at what stays."""
 
 
 def main() -> None:
@@ -13,6 +18,7 @@ def main() -> None:
         from robota.cli.help import render_help  # noqa: PLC0415 - likewise
 
         return answer(render_help())
+    gc.set_threshold(ALLOCATIONS, 10, 10)
     try:
         from robota.cli.signals import Signals  # noqa: PLC0415 - first of all: everything else takes longer
 

@@ -175,7 +175,8 @@ class EventLog:
 
     def take_context(self, event: events.ContextUpdated) -> None:
         if self._before is None:
-            self.writer.write_clean(self._record_of(event))  # numbers
+            self.reach(event)
+            self.writer.write_clean(record_of(event, self.writer.run))  # numbers
             return
         self._before.used_tokens = event.used_tokens
         self.writer.event = event.seq
@@ -289,16 +290,8 @@ class EventLog:
 
     def take_any(self, event: Event) -> None:
         """An event that is written as it is."""
-        self.writer.write(self._record_of(event))
-
-    def _record_of(self, event: Event) -> Record:
         self.reach(event)
-        record: Record = convert(
-            fields_of(event), records.RECORD_TYPES[_RECORD_NAMES.get(type(event), event.name)]
-        )
-        if isinstance(record, records.RunRecord) and event.execution_id:
-            record.run = self.writer.run
-        return record
+        self.writer.write(record_of(event, self.writer.run))
 
     HANDLERS: ClassVar[HandlerTable]
 
@@ -338,6 +331,15 @@ EventLog.HANDLERS = {
     events.QuestionAsked: EventLog.take_any,
     events.QuestionClosed: EventLog.take_any,
 }
+
+
+def record_of(event: Event, run: int) -> Record:
+    record: Record = convert(
+        fields_of(event), records.RECORD_TYPES[_RECORD_NAMES.get(type(event), event.name)]
+    )
+    if isinstance(record, records.RunRecord) and event.execution_id:
+        record.run = run
+    return record
 
 
 def fields_of(event: Event) -> JsonObject:
