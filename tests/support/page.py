@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 from msgspec import Struct
 from tests.support.command import environment, place
 
+from robota.testing.http_server import ReceivedRequest
+from robota.testing.model_script import ModelReply
 from robota.testing.model_server import ModelServer
 
 ROOT = Path(__file__).parent.parent.parent
@@ -95,11 +98,78 @@ class Watched(Struct):
         """Wait until it is shown."""
         self.page.locator(where).get_by_text(text).first.wait_for()
 
+    @property
+    def session(self) -> str:
+        return str(self.page.url.split("session=")[1].split("&")[0])
+
     def rest(self) -> None:
         """Wait until no turn is under way."""
         self.page.wait_for_function(
             "() => /idle|failed|stored/.test(document.getElementById('state').className)"
         )
+
+
+class Stage(Struct):
+    """A server and a browser for many tests: what the model says is told by the prompt it is asked."""
+
+    browser: Any
+    server: Served
+    replies: dict[str, list[ModelReply]]
+    requests: list[ReceivedRequest]
+
+    def play(self, prompt: str, *replies: ModelReply) -> None:
+        self.replies[prompt] = list(replies)
+
+    def answer(self, request: ReceivedRequest) -> ModelReply:
+        self.requests.append(request)
+        said = json.dumps(read_prompts(request), ensure_ascii=False)
+        return next(replies.pop(0) for prompt, replies in self.replies.items() if prompt in said and replies)
+
+    def asked(self, prompt: str) -> Any:
+        """What the model was given as the prompt."""
+        found = [read_prompts(each)[-1] for each in self.requests]
+        return next(each for each in found if prompt in json.dumps(each))
+
+    def post(self, path: str, **fields: Any) -> Any:
+        request = Request(
+            self.server.url + path,
+            json.dumps(fields).encode(),
+            {"Authorization": f"Bearer {self.server.token}", "Content-Type": "application/json"},
+        )
+        with urlopen(request) as reply:
+            return json.load(reply)
+
+    @contextmanager
+    def tab(
+        self, width: int = 1440, height: int = 900, *, session: str = "", **options: Any
+    ) -> Iterator[Watched]:
+        """The page with a new session, or with one that is there; nothing may go wrong in it."""
+        size: Any = {"width": width, "height": height}
+        page = self.browser.new_context(viewport=size, **options).new_page()
+        it = watch(page, self.server.url)
+        page.goto(f"{self.server.page}{f'&session={session}' if session else ''}")
+        page.wait_for_selector("body.arrived")
+        if not session:
+            page.evaluate("() => document.getElementById('new').click()")
+        yield it
+        page.context.close()
+        assert it.faults == []
+
+
+def read_prompts(request: ReceivedRequest) -> list[Any]:
+    body: Any = request.body
+    return [each["content"] for each in body["messages"] if each["role"] == "user"]
+
+
+@contextmanager
+def staged(browser: Any, cwd: Path) -> Iterator[Stage]:
+    """A stage whose server has a directory of its own."""
+    cwd.mkdir(parents=True)
+    played: list[Stage] = []
+    model = ModelServer(lambda request: played[0].answer(request), repeat=True)
+    with model.in_thread(), served(model, cwd) as server:
+        played.append(Stage(browser, server, {}, []))
+        yield played[0]
 
 
 def watch(page: Any, url: str) -> Watched:

@@ -49,7 +49,8 @@ class Call:
     @property
     def client(self) -> str:
         """What the client calls itself, for others who see what it did."""
-        return read_name(self.request.headers.get("robota-client", "")) or "http"
+        given = self.request.headers.get("robota-client", "").encode("latin-1")  # as bytes, names are UTF-8
+        return read_name(given.decode("utf-8", "replace")) or "http"
 
     async def find(self) -> HostedSession | None:
         """The session if it is open."""

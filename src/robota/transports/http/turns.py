@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, to_builtins
 from starlette.types import ASGIApp
 
 from robota.core.messages import ImagePart, Json, JsonObject, Prompt, TextPart
-from robota.sdk.commands.system.context import list_parts
+from robota.sdk.commands.system.context import list_parts, show_part
 from robota.sdk.fuzzy import find
 from robota.sdk.project_files import ProjectFiles
 from robota.sdk.round_usage import list_rounds
@@ -89,6 +89,13 @@ class EventsQuery(Struct, frozen=True):
     """The number of the last event that is known."""
     client: ClientId = ""
     """Who watches, for the others: a name of the connection that no other client has."""
+
+
+class ContextQuery(Struct, frozen=True):
+    """More about one of the parts."""
+
+    part: str = ""
+    """Its name: the answer has its `text`."""
 
 
 class FilesQuery(Struct, frozen=True):
@@ -225,7 +232,8 @@ async def history(call: Call) -> ASGIApp:
 
 async def context(call: Call) -> ASGIApp:
     session = (await call.session()).session
-    return reply(describe_context(session))
+    told = describe_context(session)
+    return reply({**told, "text": show_part(session, call.query.part)} if call.query.part else told)
 
 
 def describe_context(session: InteractiveSession) -> JsonObject:
@@ -307,7 +315,6 @@ _OBJECT = dict[str, Any]
 _SHOWN = (
     ("/messages", messages, "What was said."),
     ("/history", history, "The timeline."),
-    ("/context", context, "How full the window is."),
     ("/executing", executing, "Whether a turn is under way."),
     ("/pending", pending, "The prompt that waits."),
     ("/commands", commands, "The slash commands."),
@@ -351,6 +358,10 @@ ROUTES = at_both(
     ),
     *(Route(method="GET", path=path, handler=handler, summary=summary, answers={200: _OBJECT})
       for path, handler, summary in _SHOWN),
+    Route(
+        method="GET", path="/context", handler=context, query=ContextQuery,
+        summary="How full the window is, and with what.", answers={200: _OBJECT},
+    ),
     Route(
         method="GET", path="/files", handler=files, query=FilesQuery,
         summary="Files of the project by some letters of their paths.", answers={200: list[_OBJECT]},

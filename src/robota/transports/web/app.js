@@ -2,16 +2,17 @@
 
 import {Composer} from "./composer.js"
 import {Connection, Following} from "./connection.js"
-import {$, el, icon, on, say, set} from "./dom.js"
+import {$, ask, el, icon, on, say, set} from "./dom.js"
 import {listenToKeys} from "./keys.js"
 import {Panel} from "./panel.js"
 import {eventsOf} from "./past.js"
+import {People} from "./people.js"
 import {QuestionCard} from "./question.js"
 import {Rail} from "./rail.js"
 import {activity, doing} from "./reducer.js"
 import {Replay} from "./replay.js"
 import {Store} from "./store.js"
-import {count, exact, money, oneLine} from "./text.js"
+import {count, exact, many, money, oneLine} from "./text.js"
 import {initTheme} from "./theme.js"
 import {Transcript} from "./transcript.js"
 
@@ -23,9 +24,14 @@ class App {
 	id = ""
 	info = {}
 	extra = {}
-	connection = new Connection(() => $("door").open || $("door").showModal())
+	connection = new Connection(async () => {
+		const text = await ask("Which token?", "The server prints it when it starts, in an address. Paste either.", "", "password")
+		if (text) this.enter(text)
+	})
+	people = new People(this.connection, {tell: given => this.id && this.send("typing", given).catch(() => {}), changed: () => this.following && this.connect()})
+	pictures = new Map() // of prompts, by the number of their event
 	store = new Store(() => this.draw())
-	transcript = new Transcript({opened: new Set(), cwd: () => this.info.cwd, address: seq => `${location.pathname}#session=${this.id}&event=${seq}`, redraw: () => this.store.arm(), announce: text => this.caughtUp && !this.store.past && say(text)})
+	transcript = new Transcript({opened: new Set(), pictures: this.pictures, cwd: () => this.info.cwd, address: seq => `${location.pathname}#session=${this.id}&event=${seq}`, redraw: () => this.store.arm(), announce: text => this.caughtUp && !this.store.past && say(text)})
 	rail = new Rail(this.connection, id => this.open(id))
 	question = new QuestionCard((question, given) => this.answer(question, given))
 	panel = new Panel(() => this.store.arm())
@@ -34,6 +40,7 @@ class App {
 		submit: (text, images) => this.submit(text, images),
 		steer: text => this.send("steer", {text}),
 		stop: () => this.stop(),
+		typing: typing => this.people.type(typing),
 		commands: async () => (this.commands ??= (await this.ask("/commands"))?.commands || []),
 		files: async query => (await this.ask(`/files?query=${encodeURIComponent(query)}`)) || [],
 		fail: error => this.fail(error)
@@ -49,7 +56,6 @@ class App {
 		on("mode", () => this.change({permissionMode: $("mode").value}), "change")
 		on("name", () => this.rename())
 		on("cancel-queue", () => this.try(async () => (await this.send("cancel-queue"), (this.store.live.queued = null), this.store.arm())))
-		on("door", () => this.enter($("token").value), "close")
 		for (const id of ["leave-stay", "leave-go"]) on(id, () => $("leave").close())
 		addEventListener("click", event => this.leave(event))
 		addEventListener("visibilitychange", () => (this.following?.wake(), this.store.arm()))
@@ -100,8 +106,11 @@ class App {
 	show(id, info = {}, event = 0) {
 		this.following?.leave()
 		if (this.replay.open) this.replay.toggle(false)
-		Object.assign(this, {id, info, following: null, commands: null, caughtUp: false, told: "", wanted: event, extra: {opened: new Set()}})
+		Object.assign(this, {id, info, following: null, commands: null, caughtUp: false, told: "", wanted: event, extra: {opened: new Set(), news: 0}})
 		body.classList.remove("arrived")
+		this.people.take([])
+		for (const load of [...this.pictures.values()].flat()) load.url && URL.revokeObjectURL(load.url)
+		this.pictures.clear()
 		this.store.reset()
 		$("notes").replaceChildren()
 		$("lost").hidden = true
@@ -132,19 +141,12 @@ class App {
 
 	learn(info) {
 		this.info = {...this.info, ...info}
-		const {trust = [], problems = [], readOnly, pending} = this.info
-		const lines = [...trust, ...problems].map(each => (each.message ? `${each.path ?? each.file ?? ""} ${each.message}` : each))
-		if (readOnly) lines.push("This session can be read here, not continued.")
-		if (lines.join() !== this.told)
-			$("notes").replaceChildren(
-				lines.length
-					? el(
-							"details.problems",
-							el("summary", icon("warn"), `Remarks on this project: ${lines.length}`),
-							el("ul", lines.map(line => el("li", exact(line))))
-						)
-					: ""
-			)
+		const {problems = [], readOnly, pending} = this.info
+		const lines = [...problems, ...(readOnly ? ["This session can be read here, not continued."] : [])]
+		if (lines.join() !== this.told) {
+			const list = el("ul", lines.map(line => el("li", exact(line))))
+			$("notes").replaceChildren(lines.length ? el("details.problems", el("summary", icon("warn"), many(lines.length, "remark")), list) : "")
+		}
 		this.told = lines.join()
 		this.store.live.queued = pending
 		this.store.arm()
@@ -153,9 +155,9 @@ class App {
 	connect() {
 		const {id} = this
 		this.following?.leave()
-		this.following = new Following(this.connection, `/sessions/${id}/events`, {
+		this.following = new Following(this.connection, `/sessions/${id}/events?client=${this.people.id}&`, {
 			after: this.store.live.seq,
-			onevent: (event, numbered) => (event.event === "session_changed" ? this.learn(event) : this.store.add(event, numbered)),
+			onevent: (event, numbered) => this.hear(event, numbered),
 			onstate: (state, error) => {
 				if (id !== this.id) return
 				$("lost").hidden = state !== "lost"
@@ -164,6 +166,17 @@ class App {
 				this.store.arm()
 			}
 		})
+	}
+
+	async hear(event, numbered) {
+		if (event.event === "presence") {
+			this.people.take(event.clients)
+			this.store.arm()
+		} else if (event.event === "session_changed") {
+			const {id} = this
+			const info = await this.ask()
+			if (this.id === id) this.learn(info || event)
+		} else this.store.add(event, numbered)
 	}
 
 	async ensure() {
@@ -190,14 +203,16 @@ class App {
 		})
 	}
 
-	rename() {
-		const name = this.id && prompt("A name for this session", this.title)
+	async rename() {
+		const name = this.id && (await ask("A name for this session", "It is how the session is found again.", this.title))
 		if (name) this.change({name: oneLine(name, 120)})
 	}
 
 	async submit(text, images) {
 		this.fail()
 		await this.ensure()
+		this.held = this.info.trustId && !this.store.live.blocks.length && !this.info.readOnly
+		if (this.held) throw new Error("First: may this directory do what it wants?")
 		if (this.replay.open) this.replay.toggle(false)
 		this.transcript.toEnd()
 		const called = /^\/([\w:-]+)\s*([^]*)$/.exec(text.trim())
@@ -220,12 +235,39 @@ class App {
 		return said
 	}
 
-	answer({id}, answer) {
+	answer({id, kind}, answer) {
 		this.question.answered = id
+		if (kind === "trust") return this.trust(id, answer)
 		return this.send(`questions/${encodeURIComponent(id)}`, {answer}).catch(error => {
 			this.question.answered = ""
 			if (error.status !== 409) this.fail(error) // else somebody was faster
 		})
+	}
+
+	async trust(trustId, trust) {
+		await this.try(() => this.send("trust", {trustId, trust}))
+		this.learn((await this.ask()) || {})
+		this.fail()
+		if (this.held) this.composer.send()
+	}
+
+	// Events do not say which prompts had images, nor what is in them.
+	async findPictures({blocks, runs}) {
+		const {extra} = this
+		const {seq} = blocks.findLast(({kind, seq}) => kind === "prompt" && seq) || {}
+		const asked = `${seq} ${runs.length}`
+		if (!this.id || !seq || asked === extra.pictured) return
+		extra.pictured = asked
+		const {images = []} = (await this.ask(`/images?after=${extra.seen || 0}`)) || {}
+		if (this.extra !== extra) return
+		extra.seen = seq - 1
+		for (const {event, index} of images) {
+			const loads = this.pictures.get(event) || []
+			loads[index] ??= async () => (loads[index].url ??= URL.createObjectURL(await (await this.connection.fetch(`/sessions/${this.id}/images/${event}/${index}`, {})).blob()))
+			this.pictures.set(event, loads)
+			for (const block of this.store.shown.blocks) if (block.seq === event) this.store.shown.changed.add(block)
+		}
+		if (images.length) this.store.arm()
 	}
 
 	stop() {
@@ -258,7 +300,9 @@ class App {
 			for (const card of document.querySelectorAll(".said")) card.remove()
 		}
 		const more = this.transcript.sync(state)
-		this.question.show(state.questions, state.closed, !past)
+		const {trustId, trust, readOnly} = this.info
+		const asks = !past && trustId && !readOnly && !state.questions.size
+		this.question.show(asks ? new Map([["", {id: trustId, kind: "trust", lines: trust}]]) : state.questions, state.closed, !past)
 		this.drawHead(state, !past)
 		this.replay.show()
 		if (!more && !this.caughtUp && state.seq >= (this.info.lastEvent || 0)) this.arrive()
@@ -280,13 +324,14 @@ class App {
 		const {used, max} = state.context || {}
 		const usage = state.runs.reduce((sum, run) => sum + run.inputTokens + run.outputTokens, 0)
 		const cost = this.extra.usage?.total?.costUsd || info.cost
-		const place = [info.cwd, info.branch, state.model || info.model]
+		const place = [info.cwd, info.branch, state.model || info.model, info.trusted === false && "not trusted"]
 			.filter(Boolean)
 			.map(each => oneLine(each, 120))
 			.join(" · ")
 		const meter = [max && `${Math.round((used / max) * 100)} % of the window`, cost > 0 ? money(cost) : usage && `${count(usage)} tokens`].filter(Boolean).join(" · ")
 		const mode = state.mode || info.permissionMode
-		const key = JSON.stringify([shown, title, place, meter, mode, state.running, state.queued, doing(state), live, state.blocks.length > 0])
+		const busy = [doing(state), live && this.people.writing].filter(Boolean).join(" · ")
+		const key = JSON.stringify([shown, title, place, meter, mode, state.running, state.queued, busy, live, state.blocks.length > 0])
 		if (key === this.head) return
 		Object.assign(this, {head: key, title})
 		$("state").className = `shape ${shown}`
@@ -295,9 +340,17 @@ class App {
 		$("mode").hidden = !mode
 		$("mode").value = mode
 		$("welcome").hidden = state.blocks.length > 0
-		this.composer.show(state.running, state.queued, doing(state), live)
+		this.composer.show(state.running, state.queued, busy, live)
 		document.title = `${{asks: "? ", running: "▸ ", failed: "! "}[activity(this.store.live)] || ""}${title} · robota`
 		if (live && this.id) this.rail.note(this.id, shown)
+	}
+
+	async showPart(name) {
+		const {extra} = this
+		extra.part = extra.part === name ? "" : name
+		const draw = words => (Object.assign(extra, {words, news: extra.news + 1}), this.store.arm())
+		draw("")
+		if (extra.part) draw((await this.ask(`/context?part=${encodeURIComponent(name)}`))?.text)
 	}
 
 	drawPanel(state) {
@@ -305,12 +358,13 @@ class App {
 		const key = `${this.panel.tab} ${state.seq} ${this.generation} ${extra.news}`
 		if (key === this.panel.key) return
 		this.panel.key = key
-		this.panel.draw(state, {...extra, cwd: this.info.cwd})
+		this.panel.draw(state, {...extra, cwd: this.info.cwd, show: name => this.showPart(name)})
+		this.findPictures(state)
 		const asked = `${state.runs.length} ${state.fills.length}`
 		if (!this.id || this.store.past || this.info.state === "stored" || asked === extra.asked) return
 		extra.asked = asked
 		Promise.all([this.ask("/context"), this.ask("/usage")]).then(([context, usage]) => {
-			Object.assign(extra, {context, usage, news: asked})
+			Object.assign(extra, {context, usage, news: extra.news + 1})
 			this.store.arm()
 		})
 	}

@@ -3,7 +3,7 @@
 import {AnswerView, ThoughtView} from "./answer.js"
 import {copy, copyButton, el, icon, more} from "./dom.js"
 import {renderAll} from "./markdown.js"
-import {exact, oneLine, plain} from "./text.js"
+import {agentName, exact, many, oneLine, plain} from "./text.js"
 import {decisionText, mark, ToolsView} from "./tools.js"
 
 const LONG = 900
@@ -19,12 +19,26 @@ const still = build =>
 
 const folded = (kind, title, text) => el(`details.${kind}`, el("summary", el("span", title)), el("div.prose", renderAll(text)))
 
-const Prompt = still(({text: given}) => {
-	const text = exact(given)
-	const words = el("div.words", text.slice(0, LONG))
-	const rest = text.length > LONG && more(`Show all ${text.length.toLocaleString("en")} characters`, () => (words.textContent = text))
-	return el("div.prompt", {role: "article", "aria-label": "Prompt"}, words, rest, copyButton(() => given, "Copy prompt"))
-})
+class Prompt {
+	images = el("div.images")
+
+	constructor({text: given}, {pictures}) {
+		const text = exact(given)
+		const words = el("div.words", text.slice(0, LONG))
+		const rest = text.length > LONG && more(`Show all ${text.length.toLocaleString("en")} characters`, () => (words.textContent = text))
+		this.pictures = pictures
+		this.el = el("div.prompt", {role: "article", "aria-label": "Prompt"}, words, rest, this.images, copyButton(() => given, "Copy prompt"))
+	}
+
+	update({seq}) {
+		for (const load of this.pictures.get(seq)?.slice(this.images.children.length) || []) {
+			const label = `Image ${this.images.children.length + 1}`
+			const image = el("img", {alt: label})
+			this.images.append(el("button.thumb", {title: label, onclick: event => event.currentTarget.classList.toggle("large")}, image))
+			load().then(url => (image.src = url))
+		}
+	}
+}
 
 const Notice = still(({tone, text}) => el(`div.notice.${tone}`, plain(text)))
 
@@ -69,8 +83,8 @@ class Lane {
 	}
 
 	update({inside, agent}) {
-		this.title.textContent = oneLine(inside.name || agent, 60)
-		this.calls.textContent = `${inside.calls.size} calls`
+		this.title.textContent = agentName(inside.name || agent)
+		this.calls.textContent = many(inside.calls.size, "call")
 		const state = inside.outcome ? (inside.outcome === "failed" ? "error" : "success") : "running"
 		if (this.state !== state) this.end.replaceChildren(mark((this.state = state)))
 		let unfinished = false

@@ -19,7 +19,7 @@ export class Composer {
 
 	constructor(to) {
 		this.to = to
-		on("prompt", () => (this.grow(), this.complete()), "input")
+		on("prompt", () => (this.grow(), this.complete(), to.typing(this.filled)), "input")
 		on("prompt", event => this.press(event), "keydown")
 		on("prompt", () => setTimeout(() => this.close(), 150), "blur")
 		on("prompt", event => this.take(event.clipboardData, event), "paste")
@@ -58,6 +58,7 @@ export class Composer {
 			if (this.input.value === text) this.input.value = ""
 			this.images = []
 			this.showImages()
+			this.to.typing(false)
 		} catch (error) {
 			this.to.fail(error)
 		}

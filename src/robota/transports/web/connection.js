@@ -6,9 +6,15 @@ const LONGEST_PAUSE = 10_000
 
 export class Connection {
 	token = sessionStorage.getItem(KEY) || ""
+	name = ""
 
 	constructor(onunauthorized) {
 		this.onunauthorized = onunauthorized
+	}
+
+	// As bytes: a header has no other letters.
+	set client(name) {
+		this.name = String.fromCharCode(...new TextEncoder().encode(name))
 	}
 
 	use(token) {
@@ -17,7 +23,7 @@ export class Connection {
 	}
 
 	async fetch(path, {headers, ...options}) {
-		const answer = await fetch(path, {...options, headers: {Authorization: `Bearer ${this.token}`, ...headers}, cache: "no-store", credentials: "omit"})
+		const answer = await fetch(path, {...options, headers: {Authorization: `Bearer ${this.token}`, "Robota-Client": this.name, ...headers}, cache: "no-store", credentials: "omit"})
 		if (answer.ok) return answer
 		if (answer.status === 401) this.onunauthorized()
 		const said = await answer.json().catch(() => null)
@@ -78,7 +84,7 @@ export class Following {
 		const {signal} = this.aborter
 		for (let pause = FIRST_PAUSE; !signal.aborted; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
 			try {
-				const answer = await this.connection.fetch(`${this.path}?after=${this.after}`, {signal, headers: {Accept: "text/event-stream"}})
+				const answer = await this.connection.fetch(`${this.path}after=${this.after}`, {signal, headers: {Accept: "text/event-stream"}})
 				this.onstate("live")
 				for await (const each of readEvents(answer.body)) {
 					pause = FIRST_PAUSE / 2

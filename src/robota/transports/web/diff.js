@@ -29,9 +29,10 @@ export function tally(rows) {
 	return {added: of("add"), removed: of("del")}
 }
 
-export function changeOf({args, metadata}) {
+export function changeOf({args, metadata, decision}) {
 	const path = args.file_path ?? args.filePath
-	const text = metadata?.diff
+	const written = typeof args.content === "string" && `@@ -0 +1 @@\n${args.content.replace(/\n$/, "").replace(/^/gm, "+")}`
+	const text = metadata?.diff || decision?.question.diff || written
 	return typeof path === "string" && typeof text === "string" && text ? {path, text, rows: parse(text)} : null
 }
 
@@ -61,4 +62,4 @@ export function diffView({rows, path, text}, cwd) {
 	)
 }
 
-export const counts = (added, removed) => el("span.counts", {role: "img", "aria-label": `${added} added, ${removed} removed`}, el("span.plus", `+${added}`), el("span.minus", `−${removed}`))
+export const counts = (added, removed) => el("span.counts", {role: "img", "aria-label": `${added} added, ${removed} removed`}, added > 0 && el("span.plus", `+${added}`), removed > 0 && el("span.minus", `−${removed}`))

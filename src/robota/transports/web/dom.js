@@ -74,6 +74,19 @@ export const copy = text => navigator.clipboard?.writeText(text).then(() => true
 
 export const say = text => ($("announcer").textContent = text.slice(0, 400))
 
+// One line of somebody's own; empty when they would rather not.
+export function ask(title, note, known = "", type = "text") {
+	const [box, input] = [$("ask"), $("ask-words")]
+	if (box.open) return ""
+	$("ask-title").textContent = title
+	$("ask-note").textContent = note
+	Object.assign(input, {type, value: known})
+	box.returnValue = ""
+	box.showModal()
+	input.select()
+	return new Promise(done => (box.onclose = () => done(box.returnValue && input.value.trim())))
+}
+
 export const more = (words, action) => {
 	const made = el("button.more", {onclick: () => (made.remove(), action())}, words)
 	return made

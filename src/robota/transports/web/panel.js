@@ -1,15 +1,16 @@
 // The right side: context, cost, files, tasks.
 
 import {counts, diffView} from "./diff.js"
-import {$, el, icon, svg} from "./dom.js"
-import {count, exact, money, oneLine, relative, taskLabel} from "./text.js"
+import {$, el, icon, region, svg} from "./dom.js"
+import {agentName, count, exact, many, money, oneLine, pretty, relative, taskLabel} from "./text.js"
 import {mark} from "./tools.js"
 
 const empty = words => [el("p.empty", words)]
 const figure = (value, words) => el("div.figure", el("strong", value), el("span", words))
 const figures = (...all) => el("div.figures", all)
 const drawn = (kind, box, label, ...shapes) => svg(`svg.${kind}`, {viewBox: `0 0 100 ${box}`, preserveAspectRatio: "none", role: "img", "aria-label": label}, ...shapes)
-const legend = rows => el("ul.legend", rows.map(([kind, name, value]) => el("li", el(`span.dot.${kind}`), el("span.grow", name), el("span.dim", count(value)))))
+const row = (kind, name, value) => [el(`span.dot.${kind}`), el("span.grow", name), el("span.dim", count(value))]
+const legend = rows => el("ul.legend", rows.map(each => el("li", row(...each))))
 
 function line(title, values) {
 	const top = Math.max(...values, 1e-9)
@@ -17,49 +18,69 @@ function line(title, values) {
 	return el("div.chart", el("h3", title), drawn("line", 40, title, svg("polygon", {points: `0,40 ${points} 100,40`}), svg("polyline", {points})))
 }
 
-function contextTab({context, fills}, extra) {
+// What the conversation is made of, since its last summary: about as many tokens as a fourth of its letters.
+function spoken(blocks) {
+	const sizes = new Map()
+	const add = (name, text) => text && sizes.set(name, (sizes.get(name) || 0) + Math.ceil(text.length / 4))
+	for (const {kind, text, parts, calls = [], summary} of blocks.slice(Math.max(0, blocks.findLastIndex(({kind}) => kind === "compact")))) {
+		if (kind === "prompt") add("Prompts", text)
+		if (kind === "answer") add("Answers", parts.join(""))
+		add("Summary", summary)
+		for (const call of calls) add(oneLine(call.name, 40), pretty(call.args) + (call.content || call.error || ""))
+	}
+	return legend([...sizes].sort(([, one], [, other]) => other - one).slice(0, 12).map(([name, size]) => ["none", name, size]))
+}
+
+function contextTab({context, fills, blocks}, extra) {
 	if (!context?.max) return empty("After the first prompt: what fills the window of the model.")
 	const {used, max} = context
 	const share = (used / max) * 100
 	const told = extra.context?.parts?.filter(part => part.tokens > 0) || []
-	const parts = told.length ? told.map(({name, tokens}) => ({name: oneLine(name, 60), size: tokens})) : [{name: "Used", size: used}]
+	const parts = told.length ? told.map(({name, tokens}) => ({name: oneLine(name, 60), size: tokens})) : [{name: "Conversation", size: used}]
+	const part = ({name, size}, at) => {
+		const open = extra.part === name
+		const inside = open && (extra.words ? region("pre.part-text", name, exact(extra.words)) : name === "Conversation" && spoken(blocks))
+		return el("li", el("button.part-row", {"aria-expanded": String(open), onclick: () => extra.show(name)}, row(`p${at % 8}`, name, size), icon("chevron")), inside)
+	}
 	let x = 0
 	const bars = parts.map(({name, size}, at) => {
 		const width = (size / max) * 100
 		x += width
-		return svg(`rect.part.p${at % 6}`, {x: x - width, width: Math.max(width, 0.4), height: 10}, svg("title", name))
+		return svg(`rect.part.p${at % 8}`, {x: x - width, width: Math.max(width, 0.4), height: 10, onclick: () => extra.show(name)}, svg("title", name))
 	})
 	return [
 		figures(figure(`${share.toFixed(share < 10 ? 1 : 0)} %`, "of the window"), figure(count(used), `of ${count(max)} tokens`)),
 		drawn("stack", 10, `${share.toFixed(0)} percent of the window is used`, svg("rect.track", {width: 100, height: 10}), bars),
-		legend([...parts.map(({name, size}, at) => [`p${at % 6}`, name, size]), ["free", "Free", max - used]]),
+		el("ul.legend.parts", parts.map(part), el("li", el("div.part-row", row("free", "Free", Math.max(0, max - used))))),
 		fills.length > 2 && line("Over time", fills)
 	]
 }
 
 function costTab({runs}, {usage}) {
-	const rounds = usage?.turns?.length ? usage.turns : runs
+	const rounds = usage?.rounds?.length ? usage.rounds : runs
 	const cost = usage?.total?.costUsd
-	if (!rounds.length) return empty("After the first turn: tokens and money.")
+	if (!rounds.length) return empty("After the first answer: tokens and money of each round.")
 	const of = name => rounds.reduce((sum, round) => sum + (round[name] || 0), 0)
 	const [input, cached, out] = [of("inputTokens"), of("cacheReadTokens"), of("outputTokens")]
 	const most = Math.max(...rounds.map(round => round.inputTokens + round.outputTokens), 1)
 	const width = 100 / Math.max(rounds.length, 8)
 	const bars = rounds.flatMap((round, at) => {
 		let y = 58
-		const old = Math.min(round.cacheReadTokens, round.inputTokens)
+		const old = Math.min(round.cacheReadTokens || 0, round.inputTokens)
+		const words = `${at + 1}: ${count(round.inputTokens)} in, ${count(old)} cached, ${count(round.outputTokens)} out${round.costUsd > 0 ? `, ${money(round.costUsd)}` : ""}`
 		return [["cached", old], ["input", round.inputTokens - old], ["out", round.outputTokens]].map(([kind, value]) => {
 			const height = (value / most) * 56
 			y -= height
-			return svg(`rect.${kind}`, {x: (at + 0.15) * width, width: width * 0.7, y, height})
+			return svg(`rect.${kind}`, {x: (at + 0.15) * width, width: width * 0.7, y, height}, svg("title", words))
 		})
 	})
 	return [
 		figures(cost > 0 ? figure(money(cost), "so far") : figure(count(input + out), "tokens"), figure(`${Math.round((cached / (input || 1)) * 100)} %`, "from the cache")),
-		drawn("columns", 60, `Tokens of ${rounds.length} turns`, bars),
+		el("h3", `Tokens of ${rounds.length} rounds, at most ${count(most)}`),
+		drawn("columns", 60, `Tokens of ${rounds.length} rounds`, bars),
 		legend([["cached", "From the cache", cached], ["input", "New input", input - cached], ["out", "Output", out]]),
 		rounds.filter(round => round.costUsd > 0).length > 1 &&
-			line("Money", rounds.map(round => round.costUsd || 0))
+			line(`Money of each round, at most ${money(Math.max(...rounds.map(round => round.costUsd || 0)))}`, rounds.map(round => round.costUsd || 0))
 	]
 }
 
@@ -91,7 +112,7 @@ function tasksTab({todos, tasks, lanes}) {
 	const parts = [
 		part(`To do · ${todos.filter(({status}) => status === "completed").length} of ${todos.length}`, todos.map(todo)),
 		part("In the background", [...tasks.values()].map(each => task(each.state, taskLabel(each), each.error?.message || each.doing || each.result))),
-		part("Subagents", [...lanes.values()].map(({inside, agent}) => task(inside.outcome, oneLine(inside.name || agent, 60), `${inside.calls.size} calls`)))
+		part("Subagents", [...lanes.values()].map(({inside, agent}) => task(inside.outcome, agentName(inside.name || agent), many(inside.calls.size, "call"))))
 	].filter(Boolean)
 	return parts.length ? parts : empty("What is to do, background tasks and subagents.")
 }

@@ -113,7 +113,15 @@ function form({message, schema, server}, answer) {
 	return {title: exact(message), body: [server && el("p.why", `Asked by ${oneLine(server, 80)}`), body], actions: [act("y", "Send", () => body.reportValidity() && answer({action: "accept", content: content()}), "main"), act("n", "Decline", () => answer({action: "decline"}), "no")]}
 }
 
-const KINDS = {permission, choice, plan, form}
+function trust({lines: [title, ...lines]}, answer) {
+	return {
+		title: exact(title),
+		body: [region("pre.part-text", "What it wants", exact(lines.join("\n")))],
+		actions: [act("y", "Trust it", () => answer(true), "main"), act("n", "Go on without", () => answer(false))]
+	}
+}
+
+const KINDS = {permission, choice, plan, form, trust}
 
 export class QuestionCard {
 	root = $("question")

@@ -71,8 +71,14 @@ export const pretty = value => (typeof value === "string" ? value : JSON.stringi
 export function about(call, cwd) {
 	const given = call.args
 	if (call.name === "TodoWrite") return `${given.todos?.length ?? 0} items`
-	const first = given.command ?? given.file_path ?? given.pattern ?? given.description ?? Object.values(given)[0] ?? ""
+	const plan = given.plan?.split?.("\n")[0].replace(/^#+ /, "")
+	const first = given.questions?.[0]?.question ?? plan ?? given.command ?? given.file_path ?? given.pattern ?? given.description ?? Object.values(given)[0] ?? ""
 	return oneLine(typeof first === "string" ? relative(first, cwd) : JSON.stringify(first), 300)
 }
+
+export const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`
+
+// An agent is called by its kind and eight digits.
+export const agentName = name => oneLine(name, 60).replace(/-[0-9a-f]{8}$/, "")
 
 export const taskLabel = task => oneLine(task.label || task.command || task.agentType || task.prompt || task.taskId, 100)

@@ -22,17 +22,18 @@ export class Transcript {
 	reset() {
 		this.observer.disconnect()
 		this.root.replaceChildren()
-		Object.assign(this, {blocks: [], chunks: [], views: new Map(), dirty: new Set(), placed: 0, following: true, top: 0})
+		Object.assign(this, {blocks: [], chunks: [], views: new Map(), dirty: new Set(), placed: 0, following: true, top: 0, height: 0})
 		this.pill.hidden = true
 	}
 
 	scrolled() {
 		const {scrollTop, scrollHeight, clientHeight} = this.scroller
 		const left = scrollHeight - scrollTop - clientHeight
-		// Only going up stops following, not what grows below.
+		// Only going up stops following, not what grows below; what turns out smaller moves the rest by no more than that.
 		if (left < 60) this.following = true
-		else if (scrollTop < this.top) this.following = false
-		this.top = scrollTop
+		else if (this.top - scrollTop > Math.max(0, this.height - scrollHeight) + 1) this.following = false
+		else if (this.following) this.scroller.scrollTop = 1e9
+		Object.assign(this, {top: scrollTop, height: scrollHeight})
 		this.pill.hidden = this.following || left < 200
 	}
 
@@ -60,7 +61,7 @@ export class Transcript {
 		this.chunks.push(chunk)
 		this.root.append(chunk.el)
 		this.observer.observe(chunk.el)
-		if (last && this.blocks.length > ALL && !last.near) this.freeze(last, GUESS)
+		if (last && this.blocks.length > ALL && !last.near) this.freeze(last, last.el.offsetHeight)
 	}
 
 	chunkOf({at}) {
@@ -83,7 +84,8 @@ export class Transcript {
 			if (view.update(block)) this.dirty.add(block)
 			if (performance.now() > until) break
 		}
-		return this.dirty.size > 0
+		if (this.dirty.size) return true
+		for (const chunk of this.chunks) if (chunk.live) chunk.el.style.minHeight = ""
 	}
 
 	moved(entries) {
@@ -99,14 +101,13 @@ export class Transcript {
 	freeze(chunk, height) {
 		chunk.live = false
 		for (const block of this.inside(chunk)) this.views.delete(block)
-		chunk.el.style.height = `${Math.round(height)}px`
+		chunk.el.style.minHeight = `${height || GUESS}px`
 		chunk.el.replaceChildren()
 	}
 
 	thaw(chunk) {
 		if (chunk.live) return
 		chunk.live = true
-		chunk.el.style.height = ""
 		for (const block of this.inside(chunk)) this.dirty.add(block)
 		this.context.redraw()
 	}

@@ -20,6 +20,7 @@ from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOL
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
 
+TOOLS = "Descriptions of tools"
 SETTING = "autoCompactThreshold"
 _AUTO = "auto [on | off | 85% | reset]"
 
@@ -52,8 +53,29 @@ def list_parts(host: InteractiveSession) -> Iterator[tuple[str, int]]:
         yield section.name, section.tokens
     agent = host.session.agent
     said = [each for each in agent.conversation.messages_for_api() if each.role != "system"]
-    yield "Descriptions of tools", math.ceil(len(encode(agent.toolset.schemas)) / BYTES_PER_TOKEN)
-    yield "Conversation", math.ceil(sum(map(serialized_size, said)) / BYTES_PER_TOKEN)
+    yield TOOLS, _estimate(len(encode(agent.toolset.schemas)))
+    yield "Conversation", _estimate(sum(map(serialized_size, said)))
+
+
+def show_part(host: InteractiveSession, name: str) -> str | None:
+    """What the model is given as a part of the system prompt, or the size of each tool's description; the
+    conversation is known to whoever follows it."""
+    if host.is_ready_made:
+        return None
+    if name == TOOLS:
+        sizes = {each.name: _estimate(len(encode(each))) for each in host.session.agent.toolset.schemas}
+        return "\n".join(
+            f"{tokens:>6,}  {tool}" for tool, tokens in sorted(sizes.items(), key=_largest_first)
+        )
+    return next((each.text for each in host.kit.context.prompt.sections if each.name == name), None)
+
+
+def _largest_first(item: tuple[str, int]) -> int:
+    return -item[1]
+
+
+def _estimate(size: int) -> int:
+    return math.ceil(size / BYTES_PER_TOKEN)
 
 
 async def _add(host: InteractiveSession, args: str) -> CommandResult:
