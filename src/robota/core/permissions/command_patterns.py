@@ -16,6 +16,8 @@ from robota.core.permissions import globs
 from robota.core.permissions.globs import ANY_TEXT, Glob, Item, compile_glob, may_match
 from robota.core.shell.effects import substitute
 from robota.core.shell.grammar import parse_shell
+from robota.core.shell.hazards import after_options
+from robota.core.shell.programs import program_name
 from robota.core.shell.script import COMPUTED, LIVE, QUOTED_BLANK, Command, ShellSyntaxError, Word, has_glob
 
 MAXIMUM_GLOB_LENGTH = 4_096
@@ -103,6 +105,9 @@ def command_texts(command: Command) -> list[str]:
         texts.append(" ".join([first.rpartition("/")[2], *(word.text for word in words[1:])]))
     if command.assignments:
         texts.append(" ".join([*(each.raw for each in command.assignments), *(word.text for word in words)]))
+    if len(words) > 2 and words[1].text[:1] == "-":
+        start = after_options(words)
+        texts.append(" ".join([program_name(first), *(word.text for word in words[start:])]))
     return texts
 
 

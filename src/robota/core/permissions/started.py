@@ -13,11 +13,14 @@ from robota.core.shell.programs import find_options, load_programs
 
 _LONGEST = 64  # words of a command that an option starts; keeps many such options in one command cheap
 _STARTS = 24
+_NAMED = 12  # words of a command that a program unknown to us may start
+_WORDS = 400
 _BETWEEN = re.compile(r"[^\w./+=@%-]+")
 _CODE = frozenset({
     "bun", "deno", "expect", "julia", "lua", "node", "osascript", "perl", "php", "pwsh", "python", "python2",
     "python3", "Rscript", "ruby", "tclsh",
 })  # fmt: skip
+_CODE_FLAGS = re.compile(r"-[a-zA-Z]*[eEc]\Z")
 _CODE_OPTIONS = frozenset({"-c", "-e", "-E", "-r", "-p", "-x", "--eval", "--print", "eval", "-Command"})
 
 
@@ -36,6 +39,20 @@ def find_perhaps_started(invocations: Sequence[Invocation]) -> Iterator[tuple[st
         words = [word for word in _BETWEEN.split(source) if word][:_LONGEST]
         for start in range(min(len(words), _STARTS)):
             yield " ".join([words[start].rpartition("/")[2], *words[start + 1 :]]), part
+    for each in invocations:
+        if not each.computed and not load_programs().knows(each.program):
+            yield from ((text, each.command.text) for text in _named_words(each))
+
+
+def _named_words(invocation: Invocation) -> Iterator[str]:
+    """What a program that nothing is known about may start: its words, or a text in one of them."""
+    texts = [word.text for word in invocation.words[1:]]
+    texts += [
+        each.body or (each.target.text if each.target else "") for each in invocation.command.redirections
+    ]
+    words = [word for text in texts for word in _BETWEEN.split(text) if word][:_WORDS]
+    for start, word in enumerate(words):
+        yield " ".join([word.rpartition("/")[2], *words[start + 1 : start + _NAMED]])
 
 
 def _each_source(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]:
@@ -59,11 +76,13 @@ def _find_sources(invocation: Invocation) -> list[str]:
 
 
 def _codes(invocation: Invocation) -> Iterator[str]:
-    if invocation.program not in _CODE:
+    coded = invocation.program in _CODE
+    if not coded and invocation.program not in load_programs().interpreters:
         return
     words = invocation.words
-    for index, word in enumerate(words[1:], 1):
-        if words[index - 1].text in _CODE_OPTIONS or word.text[:2] in ("-c", "-e"):
+    for index, word in enumerate(words[1:], 1) if coded else ():
+        before = words[index - 1].text
+        if before in _CODE_OPTIONS or _CODE_FLAGS.match(before) or word.text[:2] in ("-c", "-e"):
             yield word.text
     for redirection in invocation.command.redirections:
         yield redirection.body or (

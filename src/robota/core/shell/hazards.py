@@ -16,6 +16,7 @@ from robota.core.shell.programs import ProgramOptions, find_options, load_option
 from robota.core.shell.script import Word
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
+_GIT_VALUES = frozenset({"-c", "--config-env", "--git-dir", "--work-tree"})
 _KEY_PADDING = ' \t\n\r\f"'  # ssh reads a quoted key as well
 
 
@@ -50,6 +51,18 @@ def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) 
     if options.check == "git":
         return list(_git_hazards(words, possible))
     return [*_option_hazards(words, 1, options, possible), *_checked(words, options)]
+
+
+def after_options(words: Sequence[Word]) -> int:
+    """Where the words begin that follow the options of the program itself: `push` in `git -C x push`."""
+    options = find_options(program_name(words[0].text))
+    valued = frozenset[str]() if options is None else options.valued
+    if options is not None and options.check == "git":
+        valued = load_options().git.values | _GIT_VALUES
+    index = 1
+    while index < len(words) and words[index].text[:1] == "-":
+        index += 2 if words[index].text in valued else 1
+    return index
 
 
 def read_options(
@@ -229,7 +242,7 @@ def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Ha
     index = 1
     while index < len(words) and words[index].text.startswith("-"):
         name, equals, _ = words[index].text.partition("=")
-        takes = name in git.values or name in ("-c", "--config-env", "--git-dir", "--work-tree")
+        takes = name in git.values or name in _GIT_VALUES
         last = min(index + (takes and not equals), len(words) - 1)
         setting = words[last] if name == "-c" else None
         known = name in git.values or (name in git.flags and not equals)

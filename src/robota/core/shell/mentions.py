@@ -16,9 +16,9 @@ from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
-from robota.core.shell.script import Word, plain_word
+from robota.core.shell.script import UNKNOWN_WORD, Word, plain_word
 
-_PARTS = re.compile(r"[=@:,;<|]+|\([a-z,]*\)")
+_PARTS = re.compile(r"[=@:,;<|{}]+|\([a-z,]*\)")
 _TOKENS = re.compile(r"[^\w./~+@%-]+")
 _MOVES = re.compile(
     r"(-[CD]|--(?:directory|chdir|cwd|prefix|working-directory|work-tree))(?:=?(.+))?\Z", re.DOTALL
@@ -32,6 +32,8 @@ _PATCHES = re.compile(r"-(?:p|u|U.*|L.*|c|m)\Z|--(?:pat|cc|uni|word-|color-w|rem
 _LOCAL = re.compile(r"(?:[\w-]+=)?fileb?://(?:localhost(?=/))?", re.IGNORECASE)
 _SED_TEXT = re.compile(r"-[A-Za-z]*?e|--e[a-z]*=")
 """What may stand before a sed script in its own word."""
+_LISTS = re.compile(r"--files0?-from\b|--stdin-paths\Z|--batch(?:-command)?(?:=|\Z)|-@\Z")
+"""Options with which the names of the files come from a file or from the input."""
 _LONGEST = 4_000
 _WRITING_GIT = frozenset({"checkout", "restore", "mv", "rm", "clean", "apply", "am", "checkout-index"})
 _WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
@@ -64,7 +66,11 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
             yield Touch("read", word, where, part, recursive=tree, mentioned=True)
         for token in _told_in_texts(invocation, own):
             yield Touch("read", plain_word(token), where, part, mentioned=True, sure=False)
-        if name == "git" and any(word.text in ("--no-index", "--untracked") for word in own):
+        if any(_LISTS.match(word.text) for word in own):
+            yield Touch("read", UNKNOWN_WORD, where, part, mentioned=True)
+        if name == "git" and any(
+            word.text in ("--no-index", "--untracked", "archive", "fast-export") for word in own
+        ):
             yield Touch("read", plain_word("."), where, part, recursive=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Container
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
@@ -14,6 +15,13 @@ _VARIANT = re.compile(
     r"\A(?:[a-z0-9_]+-){2,3}(?=(?:gcc|g\+\+|ld|ar|as|nm|ranlib|strip|objdump|objcopy|readelf)\b)"
     r"|[.-]?\d[\d.]*\Z|\.(?:basic|tiny|nox|gtk3|openbsd|traditional)\Z"
 )
+BUILTINS = frozenset(
+    {"bg", "break", "cd", "continue", "dirs", "disown", "exit", "fg", "popd", "pushd", "return", "shift"}
+)
+SUBCOMMANDS = frozenset(
+    {"ip", "nmcli", "hdfs", "virsh", "zfs", "zpool", "btrfs", "lvm", "s3cmd", "mc", "rclone", "gsutil"}
+)
+"""Programs whose own subcommands are called like other programs (`hdfs dfs -rm`)."""
 TouchKind: TypeAlias = Literal["read", "write", "delete"]
 
 
@@ -182,6 +190,14 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     interpreters: frozenset[str]
     long_flags: frozenset[str]
     """Options of runners that take no value."""
+
+    def knows(self, name: str) -> bool:
+        """Whether a table tells what a program does with its words."""
+        tables: tuple[Container[str], ...] = (
+            self.files, self.names_only, self.read_only, self.runners, self.shells, self.other_shells,
+            self.setters, BUILTINS, SUBCOMMANDS,
+        )  # fmt: skip
+        return any(name in table for table in tables) or find_options(name) is not None
 
     def is_steering(self, name: str) -> bool:
         """Whether a variable of this name can change which program runs or what it does."""

@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from shlex import quote
 
 from msgspec import Struct
 
@@ -114,7 +115,13 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
     script_at = _script_option(words, start, runner)
     if script_at is not None:
         at, text = script_at
-        return _as_source([text] if text is not None else words[at : at + 1], at, runner)
+        source = [text] if text is not None else words[at : at + 1]
+        if runner.argv_string:  # what follows are further arguments
+            source = [
+                *source,
+                *(plain_word(quote(word.text)) if word.literal else word for word in words[at + 1 :]),
+            ]
+        return _as_source(source, at, runner)
     if not rest and runner.script and runner.appends:  # `parallel` runs the lines that it reads
         return Unwrapped(opaque=True, reads_input=True)
     if not rest or runner.whole_is_file:
@@ -178,6 +185,8 @@ def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bo
     start = index + runner.positional
     if any(word.computed for word in words[index:start]):
         return start, False
+    if runner.positional and start < len(words) and words[start].text == "--":
+        start += 1
     return _skip_options(words, start, runner) if runner.options_follow else (start, True)
 
 
@@ -197,6 +206,8 @@ def _skip_options(words: tuple[Word, ...], index: int, runner: Runner) -> tuple[
         if step is None:
             return index + 1, False
         index += step
+        if runner.argv_string and _split_option(text, runner)[0] in runner.script_option:
+            break
     return index, True
 
 
