@@ -49,8 +49,8 @@ class Restoration(Struct):
     opened: dict[bytes, int] = {}
     times: dict[bytes, int] = {}
     problems: dict[bytes, str] = {}
-    held: tuple[bytes, int] | None = None
-    """The directory that was used last, open: the next path is mostly in it too."""
+    held: list[tuple[bytes, int]] = []
+    """The directory that was used last and those above it, open: the next path is mostly near."""
 
     def carry_out(self, steps: Sequence[Step]) -> None:
         upwards = sorted(steps, key=lambda step: step.path, reverse=True)
@@ -70,10 +70,10 @@ class Restoration(Struct):
         self._close_parents({step.path for step in steps})
 
     def _let_go(self) -> None:
-        """Another directory may have the name of the one that is held."""
-        held, self.held = self.held, None
-        if held is not None:
-            self.system.close(held[1])
+        """Other directories may have the names of those that are held."""
+        held, self.held = self.held, []
+        for _, descriptor in held:
+            self.system.close(descriptor)
 
     def _each(
         self, steps: Sequence[Step], act: Callable[[Step], None], wanted: Callable[[Step], bool]
@@ -257,14 +257,11 @@ class Restoration(Struct):
     def _folder(self, path: bytes) -> Iterator[tuple[int, bytes]]:
         """The directory of a path, opened name by name without following a link, and the last name."""
         head, name = os.path.split(path)
-        held, self.held = self.held, None  # whoever looks into a second one meanwhile opens it anew
-        if held is None or held[0] != head:
-            if held is not None:
-                self.system.close(held[1])
-            held = head, self._open_folder(head)
+        held, self.held = self.held, []  # whoever looks into a second one meanwhile opens it anew
         done = False
         try:
-            yield held[1], name
+            self._lead_to(head, held)
+            yield held[-1][1], name
             done = True
         finally:
             self._let_go()
@@ -272,18 +269,18 @@ class Restoration(Struct):
             if not done:
                 self._let_go()
 
-    def _open_folder(self, path: bytes) -> int:
-        descriptor = self.system.open(b"/", _FOLDER)
-        try:
-            for part in path.split(b"/"):
-                if part:
-                    inner = self.system.open(part, _FOLDER, dir_fd=descriptor)
-                    self.system.close(descriptor)
-                    descriptor = inner
-        except OSError:
-            self.system.close(descriptor)
-            raise
-        return descriptor
+    def _lead_to(self, path: bytes, held: list[tuple[bytes, int]]) -> None:
+        """Leave open what is above the path, and open the rest of the way."""
+        while held and held[-1][0] not in (b"/", path) and not path.startswith(held[-1][0] + b"/"):
+            self.system.close(held.pop()[1])
+        if not held:
+            held.append((b"/", self.system.open(b"/", _FOLDER)))
+        above, descriptor = held[-1]
+        for part in path[len(above) :].split(b"/"):
+            if part:
+                above = os.path.join(above, part)
+                descriptor = self.system.open(part, _FOLDER, dir_fd=descriptor)
+                held.append((above, descriptor))
 
 
 def _lost_holes(step: Step) -> bool:
