@@ -13,6 +13,7 @@ from typing import Any
 from acp import PROTOCOL_VERSION, spawn_agent_process
 from acp.client.connection import ClientSideConnection
 from acp.schema import (
+    AcceptElicitationResponse,
     AllowedOutcome,
     ClientCapabilities,
     CreateTerminalResponse,
@@ -129,6 +130,19 @@ class FullEditor(Editor):
             process.kill()
             await process.wait()
         self.released.append(terminal_id)
+
+
+class FormEditor(Editor):
+    """One that shows forms; its user fills them in, one after the other."""
+
+    def __init__(self, *contents: dict[str, Any]) -> None:
+        super().__init__()
+        self.forms: list[Any] = []
+        self._contents = iter(contents)
+
+    async def create_elicitation(self, message: str, mode: Any, **more: Any) -> AcceptElicitationResponse:
+        self.forms.append(mode)
+        return AcceptElicitationResponse(action="accept", content=next(self._contents))
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from acp.schema import (
     ResourceContentBlock,
     TextResourceContents,
 )
-from tests.support.acp_client import Editor, FullEditor, connected, words
+from tests.support.acp_client import Editor, FormEditor, FullEditor, connected, words
 from tests.support.command import environment, model_requests, place
 from tests.support.mcp_server import definition
 
@@ -393,6 +393,66 @@ async def test_mcp_servers_of_the_editor_are_connected(project: Path) -> None:
 
     assert last == "5"
     assert editor.text() == "Five."
+
+
+# --- what else is asked ------------------------------------------------------------------------------------
+
+
+async def test_trust_is_asked_with_the_first_prompt_and_a_yes_counts_at_once(project: Path) -> None:
+    (project / ".claude").mkdir()
+    hook = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch ran"}]}]}
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": hook}))
+    answers = iter(("reject", "trust"))
+    editor = Editor(lambda options: next(answers))
+    ran = []
+    async with ModelServer("One.", "Two.", "Three.") as server, connected(editor, server, project) as agent:
+        for _ in range(2):
+            session = await agent.new_session(str(project), mcp_servers=[])
+            await agent.prompt(session.session_id, words("go"))
+            ran.append((project / "ran").exists())
+        await agent.prompt(session.session_id, words("again"))
+
+    assert ran == [False, True]
+    assert len(editor.asked) == 2
+    (asked, options) = editor.asked[0]
+    assert "Do you trust" in asked.title
+    assert "touch ran" in asked.content[0].content.text
+    assert [each.kind for each in options] == ["allow_always", "reject_once"]
+
+
+async def test_questions_are_forms_requests_are_cancelled_and_the_provider_is_chosen_again(
+    project: Path,
+) -> None:
+    editor = FormEditor({"choice": ["red", "blue"]}, {"words": "neither of them"})
+    question = {"question": "Which?", "header": "Colour", "multiSelect": True,
+                "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]}  # fmt: skip
+    asks = [call("AskUserQuestion", questions=[question])]
+    async with (
+        ModelServer(asks, "One.", asks, "Two.", ["Well", Stall()], "Last.") as server,
+        connected(editor, server, project, elicitation={"form": {}}, auth={"terminal": True}) as agent,
+    ):
+        session = await agent.new_session(str(project), mcp_servers=[])
+        for _ in range(2):
+            await agent.prompt(session.session_id, words("ask me"))
+        number = agent._conn._next_request_id
+        turn = asyncio.create_task(agent.prompt(session.session_id, words("go")))
+        await editor.until(lambda: "Well" in editor.text())
+        await agent._conn.send_notification("$/cancel_request", {"requestId": number})
+        with pytest.raises(RequestError) as cancelled:
+            await turn
+        await agent.authenticate("setup")
+        with pytest.raises(RequestError) as unknown:
+            await agent.authenticate("nonsense")
+        after = await agent.prompt(session.session_id, words("again"))
+        told = [json.loads(request.raw)["messages"][-1]["content"] for request in model_requests(server)]
+
+    assert [form.requested_schema.properties.keys() for form in editor.forms] == [{"choice", "words"}] * 2
+    assert "red" in told[1]
+    assert "blue" in told[1]
+    assert "neither of them" in told[3]
+    assert (cancelled.value.code, unknown.value.code) == (-32800, -32602)
+    assert after.stop_reason == "end_turn"
+    assert editor.text().endswith("Last.")
 
 
 # --- bad input --------------------------------------------------------------------------------------------

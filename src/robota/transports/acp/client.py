@@ -68,6 +68,17 @@ class AcpClient:
         outcome = read(RequestPermissionResponse, given, "session/request_permission").outcome
         return outcome.option_id if outcome.outcome == "selected" else None
 
+    @property
+    def shows_forms(self) -> bool:
+        return self.can.elicitation is not None and self.can.elicitation.form is not None
+
+    async def fill_in(self, session_id: str, call_id: str, message: str, schema: JsonObject) -> Json:
+        """What the user filled in, or that they would not."""
+        request = {"sessionId": session_id, "mode": "form", "message": message, "requestedSchema": schema}
+        return await self.peer.ask(
+            "elicitation/create", {**request, **({"toolCallId": call_id} if call_id else {})}
+        )
+
     # --- files -------------------------------------------------------------------------------------------
 
     async def read_file(self, session_id: str, path: str) -> str:

@@ -10,6 +10,8 @@ from acp.schema import PermissionOption, PermissionOptionKind, ToolCallUpdate
 from robota.core.questions import (
     ChoiceAnswer,
     ChoiceQuestion,
+    FormAnswer,
+    FormQuestion,
     PermissionAnswer,
     PermissionQuestion,
     PlanAnswer,
@@ -18,6 +20,7 @@ from robota.core.questions import (
 )
 from robota.sdk.view.neutral import neutralise
 from robota.transports.acp.client import AcpClient
+from robota.transports.acp.forms import make_form, read_form
 from robota.transports.acp.peer import Disconnected, RpcError
 from robota.transports.acp.tool_calls import (
     Content,
@@ -28,6 +31,7 @@ from robota.transports.acp.tool_calls import (
     say,
     title_of_call,
 )
+from robota.transports.trust_question import find_trust_question
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 ALLOW, SESSION, PROJECT, REJECT = "allow", "allow-session", "allow-project", "reject"
 ACCEPT_EDITS, DEFAULT, KEEP_PLANNING = "acceptEdits", "default", "plan"
 SKIP = "skip"
+TRUST = "trust"
 
 
 def option(id: str, name: str, kind: PermissionOptionKind) -> PermissionOption:
@@ -47,6 +52,8 @@ class Desk:
     def __init__(self, session: InteractiveSession, client: AcpClient) -> None:
         self._session = session
         self._client = client
+        self._declined = ""
+        """The trust question that was asked."""
 
     async def answer(self, question: Question) -> object:
         """The handler for `session.questions`."""
@@ -55,12 +62,45 @@ class Desk:
                 return await self._permit(question)
             case PlanQuestion():
                 return await self._approve(question)
+            case ChoiceQuestion() | FormQuestion() if self._client.shows_forms:
+                return await self._fill_in(question)
             case ChoiceQuestion(options=options) if options:
                 return await self._choose(question)
             case ChoiceQuestion():
-                return ChoiceAnswer(dismissed=True)  # the protocol has no place for words of one's own
+                return ChoiceAnswer(dismissed=True)  # a list of options has no place for words of one's own
             case _:
                 return None
+
+    async def settle_trust(self) -> None:
+        """Ask whether the user trusts the directory, once for what it wants. Whatever is not a yes is a no."""
+        await self._session.ready()
+        question = find_trust_question(self._session)
+        if question is None or question.id == self._declined:
+            return
+        self._declined = question.id
+        head, *lines = (neutralise(line) for line in question.lines)
+        call = ToolCallUpdate(
+            tool_call_id=f"trust-{question.id}",
+            status="pending",
+            title=head,
+            content=[say("\n".join(lines))],
+        )
+        options = [
+            option(TRUST, "Trust it: what its files want counts from now on", "allow_always"),
+            option(REJECT, "Not now", "reject_once"),
+        ]
+        chosen, _ = await self._ask(call, options)
+        if chosen == TRUST:
+            await self._session.trust_project(question.trust)
+
+    async def _fill_in(self, question: ChoiceQuestion | FormQuestion) -> ChoiceAnswer | FormAnswer:
+        message, schema = make_form(question)
+        call = question.call_id if isinstance(question, ChoiceQuestion) else ""
+        try:
+            given = await self._client.fill_in(self._session.session_id, call, message, schema)
+        except (RpcError, Disconnected):
+            given = None
+        return read_form(question, given)
 
     async def _permit(self, question: PermissionQuestion) -> PermissionAnswer:
         options = [option(ALLOW, "Allow", "allow_once")]

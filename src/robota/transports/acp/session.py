@@ -56,7 +56,9 @@ class AcpSession:
         self._title = ""
         self._turns = 0
         self._stop = session.events.subscribe(self.updates.hear)
-        session.questions.attach(Desk(session, client).answer)
+        self._desk = Desk(session, client)
+        self._cancels = 0
+        session.questions.attach(self._desk.answer)
         self.updates.tell_mode()
 
     def send(self, update: Update) -> None:
@@ -69,7 +71,11 @@ class AcpSession:
         prompt = read_blocks(blocks)
         self._turns += 1
         self.updates.spoke = False
+        cancels = self._cancels
         try:
+            await self._desk.settle_trust()
+            if self._cancels != cancels:
+                return PromptResponse(stop_reason="cancelled")
             result = await self.session.submit(prompt)
         finally:
             self._turns -= 1
@@ -82,6 +88,7 @@ class AcpSession:
 
     def cancel(self) -> None:
         if self._turns:
+            self._cancels += 1
             self.session.abort()
 
     # --- what the client should know ---------------------------------------------------------------------
