@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.providers.loopback import Loopback, Reply
 from tests.support.serving import TOKEN, Serving, serving
 
 from robota.client import RemoteSession
+from robota.client.connection import RemoteSessionError
 from robota.core import (
     AuthenticationError,
     ConfigurationError,
@@ -212,6 +214,16 @@ async def test_what_a_host_refuses_is_told_in_a_sentence(project: Path) -> None:
         async with attach(server, "00000000-0000-4000-8000-000000000000") as session:
             with pytest.raises(SessionNotFoundError):
                 await session.ready()
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"id": 7}', b'{"id": "x", "sessions": 3}'])
+async def test_something_that_is_no_host_is_one_sentence(body: bytes) -> None:
+    async with Loopback(*[Reply([body])] * 4) as other, RemoteSession(other.origin, "x") as session:
+        with pytest.raises(RemoteSessionError, match="is not `robota serve`: check the address"):
+            await session.ready()
+    async with Loopback(Reply([b"[]"])) as other:
+        with pytest.raises(RemoteSessionError, match="is not `robota serve`"):
+            await RemoteSession.list(other.origin, "x")
 
 
 async def test_a_host_that_is_started_again_costs_nothing(project: Path) -> None:

@@ -424,8 +424,8 @@ async def test_questions_are_forms_requests_are_cancelled_and_the_provider_is_ch
     project: Path,
 ) -> None:
     editor = FormEditor({"choice": ["red", "blue"]}, {"words": "neither of them"})
-    question = {"question": "Which?", "header": "Colour", "multiSelect": True,
-                "options": [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]}  # fmt: skip
+    options = [{"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"}]
+    question = {"question": "Which?", "header": "Colour", "multiSelect": True, "options": options}
     asks = [call("AskUserQuestion", questions=[question])]
     async with (
         ModelServer(asks, "One.", asks, "Two.", ["Well", Stall()], "Last.") as server,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from starlette.requests import ClientDisconnect
@@ -33,7 +34,7 @@ from robota.transports.http.call import Call, read_body
 from robota.transports.http.openapi import Error
 from robota.transports.http.replies import HEADERS, reply
 from robota.transports.http.route import Route
-from robota.transports.http.sse import ABORT, STALLED_SECONDS, run_while_there
+from robota.transports.http.sse import run_while_there, send_or_cut
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -42,7 +43,6 @@ REQUEST_BYTES = 32 << 20
 """Of a request, which has a whole conversation with its images."""
 SIGN_OF_LIFE = 10.0
 """Seconds between two signs of life while a model says nothing."""
-Abort: TypeAlias = Callable[[], None]
 _EVENTS, _JSON = "text/event-stream; charset=utf-8", "application/json"
 
 
@@ -116,12 +116,11 @@ class ModelReply:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(ClientDisconnect):
-            await run_while_there(receive, self._answer(scope, receive, send))
+            await run_while_there(receive, self._answer(scope, receive, partial(send_or_cut, scope, send)))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        abort = scope.get("extensions", {}).get(ABORT)
         try:
-            await self._pass_on(send, abort)
+            await self._pass_on(send)
         except ClientDisconnect:
             raise
         except Exception as error:
@@ -131,17 +130,16 @@ class ModelReply:
             if not self._begun:
                 await refuse(error, told)(scope, receive, send)
                 return
-            last = encode_failure(told) if self._streamed else encode({"error": told})
-            await self._send(send, last, abort)
+            await self._send(send, encode_failure(told) if self._streamed else encode({"error": told}))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _pass_on(self, send: Send, abort: Abort | None) -> None:
+    async def _pass_on(self, send: Send) -> None:
         pieces: asyncio.Queue[bytes | None] = asyncio.Queue()  # a reply has an end, so it needs no bound
         asking = asyncio.create_task(self._ask(pieces))
         asking.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await self._next(pieces)) is not None:
-                await self._send(send, piece, abort)
+                await self._send(send, piece)
             asking.result()
         finally:
             asking.cancel()
@@ -163,17 +161,11 @@ class ModelReply:
         except TimeoutError:
             return KEEP_ALIVE if self._streamed else b" "
 
-    async def _send(self, send: Send, body: bytes, abort: Abort | None) -> None:
-        try:
-            async with asyncio.timeout(STALLED_SECONDS):
-                if not self._begun:
-                    self._begun = True
-                    kind = _EVENTS if self._streamed else _JSON
-                    headers = {**HEADERS, "content-type": kind, "x-accel-buffering": "no"}
-                    lines = [(name.encode(), value.encode()) for name, value in headers.items()]
-                    await send({"type": "http.response.start", "status": 200, "headers": lines})
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-        except TimeoutError as error:
-            if abort is not None:
-                abort()
-            raise ClientDisconnect from error
+    async def _send(self, send: Send, body: bytes) -> None:
+        if not self._begun:
+            self._begun = True
+            kind = _EVENTS if self._streamed else _JSON
+            headers = {**HEADERS, "content-type": kind, "x-accel-buffering": "no"}
+            lines = [(name.encode(), value.encode()) for name, value in headers.items()]
+            await send({"type": "http.response.start", "status": 200, "headers": lines})
+        await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -85,7 +85,13 @@ class Connection:
             raise self._lost(error) from error
         if reply.status >= 400:
             raise self._refusal(reply.status, answer)
-        return decode(answer) if answer else None
+        try:
+            return decode(answer) if answer else None
+        except ValueError as error:
+            raise self.no_host() from error
+
+    def no_host(self) -> RemoteSessionError:
+        return RemoteSessionError(f"What answers at {self.url} is not `robota serve`: check the address.")
 
     async def _send(
         self, client: HttpClient, method: str, path: str, headers: dict[str, str], body: bytes = b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from msgspec import Struct, convert
+from msgspec import Struct, ValidationError, convert
 
 from robota.client.connection import Connection, read_address
 from robota.core.context import ContextWindowState
@@ -13,6 +13,8 @@ from robota.core.messages import JsonObject
 from robota.sdk.commands.registry import CommandName
 from robota.sdk.session_facts import SessionDetails, SessionFacts, SessionPage
 
+MALFORMED = (ValidationError, LookupError, TypeError)
+"""What reading an answer raises that some other server gave."""
 LOOKS = 5
 """How often the state is read until nothing happens meanwhile."""
 
@@ -39,6 +41,8 @@ async def list_sessions(url: str, token: str = "", *, query: str = "", cwd: str 
             page = convert(await connection.call("GET", f"/sessions?{given}"), SessionPage)
             found += page.sessions
             cursor = page.next
+    except MALFORMED as error:
+        raise connection.no_host() from error
     finally:
         await connection.aclose()
     return found
@@ -46,6 +50,13 @@ async def list_sessions(url: str, token: str = "", *, query: str = "", cwd: str 
 
 async def find_session(connection: Connection, id: str, wanted: Mapping[str, str | None]) -> Found:
     """The session of that id, opened if it is only kept; without one a new session as it is wanted."""
+    try:
+        return await _find(connection, id, wanted)
+    except MALFORMED as error:
+        raise connection.no_host() from error
+
+
+async def _find(connection: Connection, id: str, wanted: Mapping[str, str | None]) -> Found:
     call = connection.call
     if not id:
         given = {key: value for key, value in wanted.items() if value is not None}

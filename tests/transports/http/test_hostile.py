@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from pathlib import Path
 
@@ -31,59 +32,80 @@ async def send(server: Serving, data: bytes) -> bytes:
     return answer
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "headers", "body", "status"),
-    [
-        ("GET", "/sessions", {}, None, 401),
-        ("GET", "/sessions", {"authorization": "Bearer wrong"}, None, 401),
-        ("GET", "/sessions", {"authorization": f"Basic {TOKEN}"}, None, 401),
-        ("GET", f"/sessions?token={TOKEN}", {}, None, 401),
-        ("GET", "/metrics", {}, None, 401),
-        ("GET", "/openapi.json", {}, None, 401),
-        ("GET", "/health", {}, None, 200),
-        ("GET", "/sessions", {**BEARER, "origin": "http://evil.example"}, None, 403),
-        ("GET", "/sessions", {**BEARER, "origin": "null"}, None, 403),
-        ("GET", "/sessions", {**BEARER, "host": "evil.example"}, None, 403),
-        ("GET", "/sessions", {**BEARER, "host": "127.0.0.1.evil.example"}, None, 403),
-        ("GET", "/sessions", {**BEARER, "host": "user@127.0.0.1"}, None, 403),
-        ("GET", "/health", {"host": "evil.example"}, None, 403),
-        ("GET", "/sessions", {**BEARER, "host": "localhost"}, None, 200),
-        ("GET", "/sessions/none", BEARER, None, 404),
-        ("GET", "/sessions/..%2f..%2fetc", BEARER, None, 404),
-        ("GET", "/sessions/none/events", BEARER, None, 404),
-        ("GET", "/nothing", BEARER, None, 404),
-        ("PUT", "/sessions", BEARER, None, 405),
-        ("POST", "/sessions", {**BEARER, "content-type": "application/json"}, b"{not json", 400),
-        ("POST", "/sessions", {**BEARER, "content-type": "application/json"}, b"[" * 100_000, 400),
-        ("POST", "/sessions", {**BEARER, "content-type": "text/plain"}, b"{}", 415),
-        ("POST", "/sessions", BEARER, b'{"nme": "x"}', 422),
-        ("POST", "/sessions", BEARER, b'{"cwd": 7}', 422),
-        ("POST", "/sessions", BEARER, b'{"cwd": "/does/not/exist"}', 422),
-        ("POST", "/sessions", BEARER, b'{"permissionMode": "godlike"}', 422),
-        ("POST", "/sessions", BEARER, b'{"resume": "none"}', 404),
-        ("POST", "/submit", BEARER, b'{"prompt": "  "}', 422),
-        ("POST", "/submit", BEARER, b'{"prompt": "", "images": [{"mediaType": "a/b", "data": ""}]}', 422),
-        ("POST", "/command", BEARER, b"{}", 400),
-        ("POST", "/command", BEARER, b'{"name": "nonsense"}', 404),
-        ("GET", "/events", {**BEARER, "last-event-id": "yesterday"}, None, 400),
-        ("GET", "/events?after=x", BEARER, None, 422),
-        ("GET", "/sessions?limit=0", BEARER, None, 422),
-        ("GET", "/sessions?cursor=none", BEARER, None, 422),
-    ],
-)  # fmt: skip
-async def test_what_cannot_be_answered_is_refused_with_a_status_and_a_sentence(
-    project: Path, method: str, path: str, headers: dict[str, str], body: bytes | None, status: int
-) -> None:
-    async with serving(ScriptedProvider(), project) as server, httpx2.AsyncClient() as client:
-        reply = await client.request(method, server.url + path, headers=headers, content=body)
+REFUSALS: list[tuple[str, str, dict[str, str], bytes | None, int]] = [
+    ("GET", "/sessions", {}, None, 401),
+    ("GET", "/sessions", {"authorization": "Bearer wrong"}, None, 401),
+    ("GET", "/sessions", {"authorization": f"Basic {TOKEN}"}, None, 401),
+    ("GET", f"/sessions?token={TOKEN}", {}, None, 401),
+    ("GET", "/metrics", {}, None, 401),
+    ("GET", "/openapi.json", {}, None, 401),
+    ("GET", "/health", {}, None, 200),
+    ("GET", "/sessions", {**BEARER, "origin": "http://evil.example"}, None, 403),
+    ("GET", "/sessions", {**BEARER, "origin": "null"}, None, 403),
+    ("GET", "/sessions", {**BEARER, "host": "evil.example"}, None, 403),
+    ("GET", "/sessions", {**BEARER, "host": "127.0.0.1.evil.example"}, None, 403),
+    ("GET", "/sessions", {**BEARER, "host": "user@127.0.0.1"}, None, 403),
+    ("GET", "/health", {"host": "evil.example"}, None, 403),
+    ("GET", "/sessions", {**BEARER, "host": "localhost"}, None, 200),
+    ("GET", "/sessions/none", BEARER, None, 404),
+    ("GET", "/sessions/..%2f..%2fetc", BEARER, None, 404),
+    ("GET", "/sessions/none/events", BEARER, None, 404),
+    ("GET", "/nothing", BEARER, None, 404),
+    ("PUT", "/sessions", BEARER, None, 405),
+    ("POST", "/sessions", {**BEARER, "content-type": "application/json"}, b"{not json", 400),
+    ("POST", "/sessions", {**BEARER, "content-type": "application/json"}, b"[" * 100_000, 400),
+    ("POST", "/sessions", {**BEARER, "content-type": "text/plain"}, b"{}", 415),
+    ("POST", "/sessions", BEARER, b'{"nme": "x"}', 422),
+    ("POST", "/sessions", BEARER, b'{"cwd": 7}', 422),
+    ("POST", "/sessions", BEARER, b'{"cwd": "/does/not/exist"}', 422),
+    ("POST", "/sessions", BEARER, b'{"permissionMode": "godlike"}', 422),
+    ("POST", "/sessions", BEARER, b'{"resume": "none"}', 404),
+    ("POST", "/submit", BEARER, b'{"prompt": "  "}', 422),
+    ("POST", "/submit", BEARER, b'{"prompt": "", "images": [{"mediaType": "a/b", "data": ""}]}', 422),
+    ("POST", "/command", BEARER, b"{}", 400),
+    ("POST", "/command", BEARER, b'{"name": "nonsense"}', 404),
+    ("GET", "/events", {**BEARER, "last-event-id": "yesterday"}, None, 400),
+    ("GET", "/events?after=x", BEARER, None, 422),
+    ("GET", "/sessions?limit=0", BEARER, None, 422),
+    ("GET", "/sessions?cursor=none", BEARER, None, 422),
+    ("GET", "/sessions", {**BEARER, "host": "[::1]:7070"}, None, 200),
+    ("GET", "/sessions", {**BEARER, "host": "LOCALHOST.:80", "origin": "http://localhost.:80"}, None, 200),
+    ("GET", "/sessions", {**BEARER, "host": "[::1", "origin": "http://[::1"}, None, 403),
+    ("GET", "/sessions", {**BEARER, "host": "127.0.0.1:7070", "origin": "http://127.0.0.1:7071"}, None, 403),
+    ("GET", "/sessions", {**BEARER, "host": "0x7f.0.0.1"}, None, 403),
+    ("GET", "/sessions", {"authorization": f"Bearer {TOKEN}, Bearer {TOKEN}"}, None, 401),
+    ("GET", "/sessions/%00", BEARER, None, 404),
+    ("GET", "/sessions/%2e%2e/export", BEARER, None, 404),
+    ("GET", "/..%2f..%2f..%2fetc/passwd", {}, None, 404),
+    ("GET", "/%2e%2e/http/app.py", {}, None, 404),
+    ("GET", "/sessions/none/images", BEARER, None, 404),
+    ("GET", "/images/1/-1", BEARER, None, 404),
+    ("DELETE", "/sessions/..", BEARER, None, 405),
+    ("POST", "/sessions", {**BEARER, "content-encoding": "gzip"}, gzip.compress(b"{}"), 415),
+    ("POST", "/trust", BEARER, b'{"trust": true}', 422),
+    ("POST", "/questions/none", BEARER, b'{"answer": true}', 409),
+]  # fmt: skip
 
-    assert reply.status_code == status, reply.text
-    if status >= 400:
-        error = reply.json()["error"]
-        assert error["code"]
-        assert error["message"].endswith(".")
-        assert TOKEN not in reply.text
-    assert "access-control-allow-origin" not in reply.headers
+
+async def test_what_cannot_be_answered_is_refused_with_a_status_and_a_sentence(project: Path) -> None:
+    async with serving(ScriptedProvider(), project) as server, httpx2.AsyncClient() as client:
+        replies = [
+            await client.request(method, server.url + path, headers=headers, content=body)
+            for method, path, headers, body, _ in REFUSALS
+        ]
+
+    wrong = [
+        (*asked, reply.status_code)
+        for asked, reply in zip(REFUSALS, replies, strict=True)
+        if asked[-1] != reply.status_code
+    ]
+    assert not wrong
+    for reply in replies:
+        assert "access-control-allow-origin" not in reply.headers
+        if reply.status_code not in (200, 409):
+            assert reply.json()["error"]["code"]
+            assert reply.json()["error"]["message"].endswith(".")
+            assert TOKEN not in reply.text
 
 
 async def test_a_large_body_is_refused_and_the_server_goes_on(project: Path) -> None:

@@ -1,4 +1,4 @@
-"""Questions that an editor shows as a form: the words of a user, several choices, what a server wants to know."""
+"""Questions that an editor shows as a form: a user's own words, several choices, what a server wants."""
 
 from __future__ import annotations
 

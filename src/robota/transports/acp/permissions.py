@@ -72,7 +72,7 @@ class Desk:
                 return None
 
     async def settle_trust(self) -> None:
-        """Ask whether the user trusts the directory, once for what it wants. Whatever is not a yes is a no."""
+        """Ask once whether the user trusts what the directory wants. Whatever is not a yes is a no."""
         await self._session.ready()
         question = find_trust_question(self._session)
         if question is None or question.id == self._declined:

@@ -20,7 +20,7 @@ from robota.transports.http import images, server_routes, sessions, trust, turns
 from robota.transports.http.call import Call, read_query
 from robota.transports.http.metrics import Metrics
 from robota.transports.http.page import page_routes
-from robota.transports.http.replies import CLOSE, HttpError, explain, refuse
+from robota.transports.http.replies import HttpError, explain, refuse
 from robota.transports.http.route import Route
 from robota.transports.http.security import Guard
 from robota.transports.http.socket import socket_routes
@@ -83,8 +83,6 @@ class Doorkeeper:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                if scope.get("state", {}).get("head_too_large"):
-                    raise HttpError(431, "head_too_large", "The head of the request is too large.", CLOSE)
                 self._guard.check_place(scope)
             except HttpError as error:
                 self._metrics.requests[error.status] += 1

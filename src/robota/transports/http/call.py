@@ -68,6 +68,8 @@ class Call:
         )
         if content != "application/json":
             raise HttpError(415, "unsupported_media_type", "Send JSON, with Content-Type: application/json.")
+        if self.request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise HttpError(415, "unsupported_encoding", "Send the body as it is, without Content-Encoding.")
         data = await read_body(self.request)
         try:
             value = decode(data or b"{}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 from starlette.requests import ClientDisconnect
@@ -27,7 +28,7 @@ from robota.transports.http.openai_responses import describe_response, now, stre
 from robota.transports.http.openai_turn import AgentTurn, agent_turn
 from robota.transports.http.replies import HEADERS, HttpError, explain, reply
 from robota.transports.http.route import Route
-from robota.transports.http.sse import run_while_there
+from robota.transports.http.sse import run_while_there, send_or_cut
 from robota.transports.result_frame import describe_failure
 
 Handler: TypeAlias = Callable[[Call], Awaitable[ASGIApp]]
@@ -89,7 +90,7 @@ class Streamed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._stack:
             with suppress(ClientDisconnect):
-                await run_while_there(receive, self._write(send))
+                await run_while_there(receive, self._write(partial(send_or_cut, scope, send)))
 
     async def _write(self, send: Send) -> None:
         names = {**_SSE, "content-type": "text/event-stream; charset=utf-8"}

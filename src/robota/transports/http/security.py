@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.types import Scope
 
 from robota.core.errors import ConfigurationError
-from robota.transports.http.replies import HttpError
+from robota.transports.http.replies import CLOSE, HttpError
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 SHORTEST_TOKEN = 16
@@ -53,7 +53,9 @@ class Guard:
             self._names.add(socket.gethostname().casefold())
 
     def check_place(self, scope: Scope) -> None:
-        """Refuse a request for another host, or from a page of one."""
+        """Refuse a request for another host, or from a page of one, or with a head that is too large."""
+        if scope.get("state", {}).get("head_too_large"):
+            raise HttpError(431, "head_too_large", "The head of the request is too large.", CLOSE)
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
         if not self._is_ours(host):

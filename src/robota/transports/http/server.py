@@ -23,6 +23,8 @@ LINGER_SECONDS = 1.0
 MOST_CONNECTIONS = 4_096
 MESSAGE_BYTES = 8 << 20
 """Of a message of a WebSocket."""
+SOCKET_PING_SECONDS = 20.0
+"""Between two pings of a WebSocket, and for its answer: who gives none is gone."""
 GRACE_SECONDS = 3
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -118,6 +120,8 @@ def make_server(app: ASGIApp) -> Server:
             http=Connection,
             ws="websockets-sansio",
             ws_max_size=MESSAGE_BYTES,
+            ws_ping_interval=SOCKET_PING_SECONDS,
+            ws_ping_timeout=SOCKET_PING_SECONDS,
             ws_per_message_deflate=False,  # a compressor for each connection weighs more than the session
             lifespan="off",
             log_config=None,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from robota.transports.reader import Frame, Reader
 
@@ -108,6 +108,18 @@ class Clock:
 
     def stop(self) -> None:
         self._timer.cancel()
+
+
+async def send_or_cut(scope: Scope, send: Send, message: Message) -> None:
+    """Send, unless the client takes nothing for so long that it is gone."""
+    try:
+        async with asyncio.timeout(STALLED_SECONDS):
+            await send(message)
+    except TimeoutError as error:
+        abort = scope.get("extensions", {}).get(ABORT)
+        if abort is not None:
+            abort()
+        raise ClientDisconnect from error
 
 
 async def run_while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:

@@ -8,10 +8,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from robota.core.jsontext import encode
-from robota.transports.http.sse import PING, PING_SECONDS, Clock, send_head, wait_for_leave, write_frames
+from robota.transports.http.sse import (
+    PING,
+    PING_SECONDS,
+    Clock,
+    send_head,
+    send_or_cut,
+    wait_for_leave,
+    write_frames,
+)
 from robota.transports.reader import Frame
 
 if TYPE_CHECKING:
@@ -122,9 +131,12 @@ class TurnStream:
                 self._frames.clear()
                 over = self._over
                 body = write_frames(frames) if frames else b"" if over else PING
-                await send({"type": "http.response.body", "body": body, "more_body": not over})
+                message = {"type": "http.response.body", "body": body, "more_body": not over}
+                await send_or_cut(scope, send, message)
                 if over:
                     break
+        except ClientDisconnect:
+            return  # the turn goes on
         finally:
             clock.stop()
             self.close()
