@@ -13,7 +13,7 @@ from tests.support.history import assert_valid_for_a_request
 
 from robota.core.background import GroupSnapshot, TaskFailure, TaskSnapshot
 from robota.core.errors import ProviderError, ValidationError
-from robota.core.event_wire import event_from_wire, event_to_wire
+from robota.core.event_names import event_from_wire, event_to_wire
 from robota.core.events import (
     EVENT_TYPES,
     AssistantMessageCommitted,

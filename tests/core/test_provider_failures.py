@@ -9,7 +9,7 @@ import pytest
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.errors import ProviderError, RateLimitError
-from robota.core.event_wire import event_from_wire, event_to_wire
+from robota.core.event_names import event_from_wire, event_to_wire
 from robota.core.events import Event, ProviderNativeRawPayload, RunFailed
 from robota.core.messages import AssistantMessage, ReasoningBlock, TokenUsage, ToolCall, UserMessage
 from robota.core.provider import (

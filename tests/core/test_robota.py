@@ -11,7 +11,7 @@ from tests.support.history import assert_valid_for_a_request
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ConfigurationError, ProviderError
-from robota.core.event_wire import event_to_wire
+from robota.core.event_names import event_to_wire
 from robota.core.events import (
     Event,
     Noticed,

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from tests.support.history import assert_valid_for_a_request
 
-from robota.core.event_wire import event_from_wire, event_to_wire
+from robota.core.event_names import event_from_wire, event_to_wire
 from robota.core.events import (
     Event,
     OwnerPathSegment,

@@ -11,7 +11,7 @@ import msgspec
 from tests.support.session_options import session_options
 
 from robota.core.errors import RobotaError
-from robota.core.event_wire import event_to_wire
+from robota.core.event_names import event_to_wire
 from robota.core.events import EVENT_TYPES, Event, ToolProgressed, TurnEvent
 from robota.core.messages import JsonObject
 from robota.core.tool import Tool

@@ -41,7 +41,7 @@ def guard(event, arguments):
         raise PermissionError(f"open {arguments}")
 
 sys.addaudithook(guard)
-from robota.core.event_wire import event_to_wire
+from robota.core.event_names import event_to_wire
 from robota.core.events import ToolProgressed
 from robota.core.jsontext import encode
 from robota.sessions.replay.session_replay import replay_session

@@ -14,7 +14,7 @@ import pytest
 from tests.sessions.recorded_session import RecordedSession, add, assert_replays, scripted, served
 
 from robota.core.errors import NetworkError
-from robota.core.event_wire import event_to_wire
+from robota.core.event_names import event_to_wire
 from robota.core.events import (
     Compacted,
     CompactionMarked,

@@ -50,7 +50,7 @@ def log_events(session: InteractiveSession) -> None:
 
     import msgspec  # noqa: PLC0415
 
-    from robota.core.event_wire import event_to_wire  # noqa: PLC0415
+    from robota.core.event_names import event_to_wire  # noqa: PLC0415
     from robota.core.events import TextDelta  # noqa: PLC0415
 
     logger = logging.getLogger("robota.session")

@@ -149,7 +149,7 @@ async def _compare_decisions(store: SessionStore, id: str, until: int | None, op
 
 
 def _print_event(event: TurnEvent) -> None:
-    from robota.core.event_wire import event_to_wire  # noqa: PLC0415 - for those who want them
+    from robota.core.event_names import event_to_wire  # noqa: PLC0415 - for those who want them
     from robota.core.jsontext import encode  # noqa: PLC0415
 
     print(encode(event_to_wire(event)).decode())

@@ -30,7 +30,7 @@ _MODULES = {
         "ToolBatchStarted ToolEnded ToolExecutionRequest ToolExecutionResult ToolInputDelta "
         "ToolMessageCommitted ToolProgressed ToolStarted TurnEvent"
     ),
-    "robota.core.event_wire": "event_from_wire event_to_wire",
+    "robota.core.event_names": "event_from_wire event_to_wire",
     "robota.core.background": "GroupSnapshot TaskFailure TaskSnapshot",
     "robota.core.errors": (
         "AbortError AgentBusyError AuthenticationError CacheIntegrityError CircuitBreakerOpenError "
@@ -50,8 +50,7 @@ _MODULES = {
     "robota.core.tool_call": "PreparedCall RunTool invoke_tool",
     "robota.core.agent_tool": "AgentTool",
     "robota.core.robota": "AgentConfig ModelChoice Robota RunLimits",
-    "robota.core.run": "RunOptions RunResult RunState",
-    "robota.core.steps": "RunSteps StopRun",
+    "robota.core.run": "RunOptions RunResult RunState RunSteps StopRun",
     "robota.core.plugin": "Plugin PluginCategory PluginPriority Refusal",
     "robota.core.ports": "Ports REAL_WORLD",
     "robota.core.permissions": (

@@ -43,6 +43,8 @@ from robota.core.errors import from_unknown as from_unknown
 from robota.core.errors import get_error_code as get_error_code
 from robota.core.errors import is_recoverable as is_recoverable
 from robota.core.errors import wrap_provider_error as wrap_provider_error
+from robota.core.event_names import event_from_wire as event_from_wire
+from robota.core.event_names import event_to_wire as event_to_wire
 from robota.core.event_service import AGENT_EVENTS as AGENT_EVENTS
 from robota.core.event_service import EVENT_NAMES as EVENT_NAMES
 from robota.core.event_service import EVENT_PREFIXES as EVENT_PREFIXES
@@ -53,8 +55,6 @@ from robota.core.event_service import NamedEvent as NamedEvent
 from robota.core.event_service import TASK_EVENTS as TASK_EVENTS
 from robota.core.event_service import TOOL_EVENTS as TOOL_EVENTS
 from robota.core.event_service import USER_EVENTS as USER_EVENTS
-from robota.core.event_wire import event_from_wire as event_from_wire
-from robota.core.event_wire import event_to_wire as event_to_wire
 from robota.core.events import AnyEvent as AnyEvent
 from robota.core.events import AnyReplayEvent as AnyReplayEvent
 from robota.core.events import AnyTurnEvent as AnyTurnEvent
@@ -237,8 +237,8 @@ from robota.core.robota import RunLimits as RunLimits
 from robota.core.run import RunOptions as RunOptions
 from robota.core.run import RunResult as RunResult
 from robota.core.run import RunState as RunState
-from robota.core.steps import RunSteps as RunSteps
-from robota.core.steps import StopRun as StopRun
+from robota.core.run import RunSteps as RunSteps
+from robota.core.run import StopRun as StopRun
 from robota.core.templates import AgentTemplate as AgentTemplate
 from robota.core.templates import AgentTemplates as AgentTemplates
 from robota.core.templates import AppliedTemplate as AppliedTemplate

@@ -1,11 +1,18 @@
-"""The dotted event names that plugins and webhooks know, derived from the events of a run.
+"""Events as those know them who know no classes: by dotted names and owner paths, and as JSON objects.
 
-A name is `ownerType.localName`. The typed event stays the truth; these names and paths are a view of it.
+A name is `ownerType.localName`, for plugins and webhooks. The typed event stays the truth; all of this is a
+view of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import msgspec
+
+from robota.core.errors import ValidationError
 from robota.core.events import (
+    EVENT_TYPES,
     BackgroundTaskChanged,
     Event,
     OwnerPathSegment,
@@ -24,6 +31,7 @@ from robota.core.events import (
     ToolStarted,
     TurnEvent,
 )
+from robota.core.messages import Json, JsonObject
 
 _NAMES: dict[type[Event], tuple[str, ...]] = {
     RunStarted: ("user.input", "execution.start"),
@@ -90,3 +98,22 @@ def owner_path(event: TurnEvent, agent_id: str) -> tuple[OwnerPathSegment, ...]:
     if isinstance(event, (ToolStarted, ToolProgressed, ToolEnded)):
         path.append(OwnerPathSegment("tool", event.call_id))
     return tuple(path)
+
+
+def event_to_wire(event: Event) -> JsonObject:
+    """The event as plain JSON values, tagged by `event`."""
+    encoded: JsonObject = msgspec.to_builtins(event, enc_hook=list)  # views of history become lists
+    return encoded
+
+
+def event_from_wire(data: Mapping[str, Json]) -> Event:
+    """The event that `event_to_wire` wrote."""
+    kind = EVENT_TYPES.get(str(data.get("event")))
+    if kind is None:
+        raise ValidationError(
+            f"Unknown event {data.get('event')!r}; known: {', '.join(sorted(EVENT_TYPES))}."
+        )
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise ValidationError(f"Event {kind.name!r} is malformed: {error}.", field="event") from error

@@ -55,8 +55,7 @@ from robota.core.provider import (
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
 from robota.core.resume import resume
-from robota.core.run import CutRun, RunResult, RunState
-from robota.core.steps import RunSteps, StopRun
+from robota.core.run import CutRun, RunResult, RunState, RunSteps, StopRun
 from robota.core.tool import Toolset
 from robota.core.tool_round import ToolRound
 

@@ -26,9 +26,8 @@ from robota.core.provider import (
     Provider,
     assert_native_web_tools_available,
 )
-from robota.core.run import CutRun, OutputKind, OutputT, RunOptions, RunResult, RunState
+from robota.core.run import CutRun, OutputKind, OutputT, RunOptions, RunResult, RunState, RunSteps
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
-from robota.core.steps import RunSteps
 from robota.core.tool import Ask, Delegate, FileVersions, Tool, Toolset, name_tools
 from robota.core.tool_call import RunTool, invoke_tool
 

@@ -18,7 +18,7 @@ from robota.core.events import ContextUpdated, PreRun
 from robota.core.hooks import HookOutcome, as_context
 from robota.core.messages import Json, JsonObject, Prompt, TextPart, UserMessage, user_message
 from robota.core.ports import timestamp
-from robota.core.steps import StopRun
+from robota.core.run import StopRun
 from robota.sessions.compaction.summarizer import CompactionError, is_context_overflow
 from robota.sessions.hooks import HookPort, failure_kind
 from robota.sessions.journal.records import CompactRecord, ErrorRecord, InterruptedRecord

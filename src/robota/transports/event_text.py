@@ -7,7 +7,7 @@ from collections import OrderedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.event_wire import event_to_wire
+from robota.core.event_names import event_to_wire
 from robota.core.events import SubagentEvent, TextDelta, TurnEvent
 from robota.core.jsontext import encode
 

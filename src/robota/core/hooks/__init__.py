@@ -13,8 +13,7 @@ _MODULES = {
         "DEFAULT_TIMEOUT HOOK_EVENTS HOOK_TYPES HookDefinition HookGroup HooksConfig check_hooks "
         "claude_timeout describe_unsupported merge_hooks parse_hooks"
     ),
-    "robota.core.hooks.executors": "CommandExecutor HookExecutor HttpExecutor read_ok_answer",
-    "robota.core.hooks.functions": "hook",
+    "robota.core.hooks.executors": "CommandExecutor HookExecutor HttpExecutor hook read_ok_answer",
     "robota.core.hooks.outcome": "HookOutcome HookResult HookRun as_context",
     "robota.core.hooks.runner": "complete_input run_hooks",
 }

@@ -14,8 +14,8 @@ from robota.core.hooks.definition import parse_hooks as parse_hooks
 from robota.core.hooks.executors import CommandExecutor as CommandExecutor
 from robota.core.hooks.executors import HookExecutor as HookExecutor
 from robota.core.hooks.executors import HttpExecutor as HttpExecutor
+from robota.core.hooks.executors import hook as hook
 from robota.core.hooks.executors import read_ok_answer as read_ok_answer
-from robota.core.hooks.functions import hook as hook
 from robota.core.hooks.outcome import HookOutcome as HookOutcome
 from robota.core.hooks.outcome import HookResult as HookResult
 from robota.core.hooks.outcome import HookRun as HookRun

@@ -1,4 +1,4 @@
-"""The two kinds of handlers that need nothing but the operating system: commands and HTTP requests.
+"""The kinds of handlers that need no model: commands, HTTP requests and functions of the program.
 
 An executor has a `type` and `execute(hook, hook_input)`; others are added from outside. It reports failure as
 a result, never by raising.
@@ -9,18 +9,22 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import anyio
+from anyio import to_thread
 
 from robota._lazy_pattern import lazy_pattern
+from robota.core.errors import ConfigurationError
 from robota.core.given import require_texts
-from robota.core.hooks.definition import HookDefinition
+from robota.core.hooks.definition import DEFAULT_TIMEOUT, HookDefinition, HookGroup
 from robota.core.hooks.outcome import DEFAULT_REASON, HookResult
 from robota.core.jsontext import decode, encode
-from robota.core.messages import Json
+from robota.core.messages import Json, JsonObject
 from robota.core.plain_text import clip, to_plain_text
+from robota.core.plugin import Refusal
 from robota.core.process import ProcessResult, clean_environment, run_process
 
 if TYPE_CHECKING:  # the network modules are loaded with the first http hook
@@ -30,6 +34,7 @@ if TYPE_CHECKING:  # the network modules are loaded with the first http hook
     from robota.http.errors import HttpError
     from robota.http.reply import Reply
     from robota.http.request import Request
+
 
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of a command's output that are read: enough for a JSON answer that carries a file."""
@@ -212,3 +217,56 @@ def read_ok_answer(text: str, default_reason: str = DEFAULT_REASON) -> HookResul
     if answer["ok"]:
         return HookResult(stdout=text)
     return HookResult(exit_code=2, stdout=text, stderr=str(answer.get("reason") or default_reason))
+
+
+HookAnswer: TypeAlias = Refusal | Mapping[str, Json] | str | None
+"""No, an answer as a command would print it in JSON, words for the model, or nothing to say."""
+HookFunction: TypeAlias = Callable[[JsonObject], HookAnswer | Awaitable[HookAnswer]]
+
+FUNCTION = "function"
+
+
+def hook(
+    function: HookFunction, *, matcher: str = "", condition: str = "", timeout: float = DEFAULT_TIMEOUT
+) -> HookGroup:
+    """A function as a hook, for the configuration of a session. It gets what a command gets as JSON.
+
+    An async function is awaited where it is, another one runs in a worker thread.
+    """
+    if not callable(function):
+        raise ConfigurationError(f"A hook needs a function, not {type(function).__name__}.")
+    handler = HookDefinition(
+        type=FUNCTION,
+        command=getattr(function, "__qualname__", type(function).__name__),
+        condition=condition,
+        timeout=timeout,
+        extra={FUNCTION: function},
+        source="the program",
+    )
+    return HookGroup(matcher=matcher, hooks=(handler,))
+
+
+class FunctionExecutor:
+    """Calls the functions that `hook` was given."""
+
+    type = FUNCTION
+
+    async def execute(self, hook: HookDefinition, hook_input: Mapping[str, Json]) -> HookResult:
+        function = hook.extra.get(FUNCTION)
+        if not callable(function):
+            return HookResult(exit_code=1, failure="names no function: settings can only have commands")
+        given = dict(hook_input)
+        if iscoroutinefunction(function):
+            answer: object = await function(given)
+        else:
+            answer = await to_thread.run_sync(function, given, abandon_on_cancel=True)
+        if isinstance(answer, Refusal):
+            return HookResult(exit_code=2, stderr=answer.reason)
+        if isinstance(answer, Mapping):
+            return HookResult(stdout=encode(dict(answer)).decode())
+        if answer is None or isinstance(answer, str):
+            return HookResult(stdout=answer or "")
+        kind = type(answer).__name__
+        return HookResult(
+            exit_code=1, failure=f"returned {kind}; it may return None, text, a dict or Refusal"
+        )

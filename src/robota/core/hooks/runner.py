@@ -10,8 +10,13 @@ import msgspec
 
 from robota.core.errors import ConfigurationError, describe_exception
 from robota.core.hooks.definition import HOOK_EVENTS, HookDefinition, HookGroup, HooksConfig, parse_hooks
-from robota.core.hooks.executors import CommandExecutor, HookExecutor, HttpExecutor, timed_out
-from robota.core.hooks.functions import FunctionExecutor
+from robota.core.hooks.executors import (
+    CommandExecutor,
+    FunctionExecutor,
+    HookExecutor,
+    HttpExecutor,
+    timed_out,
+)
 from robota.core.hooks.matching import MatchesRule, select_hooks
 from robota.core.hooks.outcome import HookOutcome, HookResult, fold, read_result, record_run
 from robota.core.messages import Json, JsonObject

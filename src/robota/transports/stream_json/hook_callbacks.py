@@ -10,7 +10,7 @@ from msgspec import Struct
 from robota.core.errors import ConfigurationError
 from robota.core.hooks import hook
 from robota.core.hooks.definition import HOOK_EVENTS, TOOL_EVENTS, HookGroup, HooksConfig, list_names
-from robota.core.hooks.functions import HookAnswer, HookFunction
+from robota.core.hooks.executors import HookAnswer, HookFunction
 from robota.core.messages import Json, JsonObject
 from robota.core.permissions.rules import find_unknown_tool
 from robota.core.plugin import Refusal
