@@ -8,10 +8,11 @@ Cache, retry, recording and remote execution are objects that are providers and 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
+from robota.core.closing import AsyncClosing
 from robota.core.encoded import EncodedHistory
 from robota.core.errors import ConfigurationError
 from robota.core.events import PayloadKind
@@ -236,7 +237,7 @@ def assert_native_web_tools_available(provider: Provider, wanted: NativeWebTools
         )
 
 
-class ProviderWrapper:
+class ProviderWrapper(AsyncClosing):
     """Looks like the provider inside; a subclass changes how `stream` reaches it."""
 
     def __init__(self, inner: Provider) -> None:
@@ -259,9 +260,3 @@ class ProviderWrapper:
         close = getattr(self.inner, "aclose", None)
         if close is not None:
             await close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()

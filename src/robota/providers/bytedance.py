@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
+from robota.core.closing import AsyncClosing
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError, RateLimitError
 from robota.core.jsontext import encode, object_of
 from robota.core.messages import ImagePart, ImageUriPart, Json, JsonObject, TextPart
@@ -21,8 +22,6 @@ from robota.providers.wire.channel import HttpChannel
 from robota.providers.wire.reply import count_of, text_of
 
 if TYPE_CHECKING:
-    from typing import Self
-
     import httpx2
 
 BASE_URL = "https://ark.ap-southeast.bytepluses.com/api/v3"
@@ -163,7 +162,7 @@ def _unusable(provider: str, told: Json) -> ProviderError:
     )
 
 
-class ByteDanceTasks:
+class ByteDanceTasks(AsyncClosing):
     """The generation tasks of one account.
 
     A task is made with `create` and is under way on the service until it has succeeded, failed or expired;
@@ -305,12 +304,6 @@ class ByteDanceTasks:
 
     async def aclose(self) -> None:
         await self._channel.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *failure: object) -> None:
-        await self.aclose()
 
 
 def _id(task: Task | str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
+from robota.core.closing import AsyncClosing
 from robota.core.errors import ConfigurationError, ProviderError
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
@@ -40,7 +41,6 @@ from robota.providers.local.request import (
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Queue
-    from typing import Self
 
 API_SURFACE = "llama.cpp-chat-completions"
 SEED = 1
@@ -49,7 +49,7 @@ _AGAINST_LOOPS = {"dry_multiplier": 0.8, "dry_allowed_length": 6, "dry_penalty_l
 """Very small models say a sentence once and then forever; this makes saying it again ever less likely."""
 
 
-class LocalProvider:
+class LocalProvider(AsyncClosing):
     """A GGUF model. `model` is the path of a file, or the name of a model that was pulled.
 
     With tools in the request the model decodes under a schema: one of the tools with its arguments, or an
@@ -144,12 +144,6 @@ class LocalProvider:
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
             return_engine(loaded[0])
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *failure: object) -> None:
-        await self.aclose()
 
     async def _engine(self) -> Engine:
         from anyio import to_thread  # noqa: PLC0415 - a loop is running

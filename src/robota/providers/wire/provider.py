@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import structs
 
+from robota.core.closing import AsyncClosing
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError
 from robota.core.messages import Json
 from robota.core.provider import (
@@ -23,9 +24,6 @@ from robota.providers.encoding import Encoder
 from robota.providers.wire.errors import read_request_id
 from robota.providers.wire.reasons import find_rejected
 from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
-
-if TYPE_CHECKING:
-    from typing import Self
 
 DRAIN_SECONDS = 0.5
 """How long to wait, after the reply, for the end of the HTTP message; without it no connection is reused."""
@@ -57,7 +55,7 @@ class Channel(Protocol):
     async def aclose(self) -> None: ...
 
 
-class WireProvider:
+class WireProvider(AsyncClosing):
     """A model behind a wire. Adapters say how requests are encoded, where they go and what replies mean.
 
     Building one costs nothing: the HTTP client and its connections come with the first request. One provider
@@ -162,12 +160,6 @@ class WireProvider:
 
     async def aclose(self) -> None:
         await self.channel.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *failure: object) -> None:
-        await self.aclose()
 
 
 async def drain(parts: AsyncGenerator[Json, None]) -> None:
