@@ -12,8 +12,8 @@ from tests.sessions.test_replay_anything import Chance, do_something, make_sessi
 from robota.core.errors import SessionBusyError, ValidationError
 from robota.core.events import TextDelta
 from robota.core.messages import HistoryEntry, Message
+from robota.sessions.changes import is_prompt, rewind, take_back_rewind
 from robota.sessions.replay.log_entries import replay_session_log_entries
-from robota.sessions.rewind import is_prompt, rewind, take_back_rewind
 from robota.sessions.session import Session
 from robota.sessions.start import restore
 from robota.sessions.store.session_store import SessionStore

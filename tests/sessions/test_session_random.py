@@ -18,7 +18,7 @@ from robota.core.errors import RobotaError
 from robota.core.hooks import HookOutcome
 from robota.core.messages import HistoryEntry, Json, UserMessage
 from robota.core.provider import ChatRequest
-from robota.sessions.rewind import rewind, take_back_rewind
+from robota.sessions.changes import rewind, take_back_rewind
 from robota.testing import Delay, Fail, ScriptedProvider, call
 from robota.tools.function_tool import tool
 

@@ -6,16 +6,17 @@ that profile, the vendor's variable to the vendor's own host. No text made here 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
-from robota.core.errors import ConfigurationError
+from robota.core.errors import AuthenticationError, ConfigurationError
 from robota.core.messages import Json
-from robota.core.provider import Provider, get_provider_capabilities
-from robota.core.provider_definition import ProviderConfig
+from robota.core.provider import ChatRequest, Chunk, Provider, ProviderWrapper, get_provider_capabilities
+from robota.core.provider_definition import ProviderConfig, ProviderDefinition
 from robota.providers.catalog import suggest
 
 USUAL_OPTIONS: dict[str, type] = {"headers": dict, "vision": bool, "files": bool, "output_schema": bool}
@@ -125,3 +126,40 @@ def _origin(address: str) -> tuple[str, str, int | None]:
 
 def _snake_case(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+FORBIDDEN = 403
+"""The key is known, but not good for this: the advice of the error itself is better."""
+
+
+class KeyAdvice(ProviderWrapper):
+    """The provider; when it is refused for its key, the error says which variable or option to look at."""
+
+    def __init__(self, inner: Provider, advice: str) -> None:
+        super().__init__(inner)
+        self._advice = advice
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
+        async with aclosing(self.inner.stream(request)) as chunks:
+            try:
+                async for chunk in chunks:
+                    yield chunk
+            except AuthenticationError as error:
+                if not error.problem or error.status == FORBIDDEN:
+                    raise
+                raise AuthenticationError(
+                    f"{error.problem}; {self._advice}.",
+                    provider=error.provider,
+                    status=error.status,
+                    request_id=error.request_id,
+                ) from error
+
+
+def advise(definition: ProviderDefinition, config: ProviderConfig) -> str:
+    """Where the key of this choice comes from, or where it would."""
+    if config.api_key and is_env_reference(config.api_key):
+        return f"set {config.api_key.removeprefix(ENV_REFERENCE_PREFIX)} to a key that is good there"
+    if definition.defaults.api_key:
+        return f"set {definition.defaults.api_key.removeprefix(ENV_REFERENCE_PREFIX)}"
+    where = f" --base-url {config.base_url}" if config.base_url else ""
+    return f"set OPENAI_API_KEY and use --provider openai{where}"

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from robota.sdk.mcp.servers import OpenRelay
     from robota.sessions.start import SessionStart
     from robota.sessions.usage.budget import Budget
+    from robota.tools.builtins.bash import Terminal
     from robota.tools.files.editor import EditorFiles
-    from robota.tools.terminal import Terminal
 
 T = TypeVar("T")
 SwitchMode: TypeAlias = Callable[[str | None], Awaitable[None]]

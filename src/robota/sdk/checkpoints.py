@@ -17,7 +17,7 @@ from msgspec import Struct
 from robota.core.errors import SessionBusyError, ValidationError
 from robota.core.messages import HistoryEntry, JsonObject, UserMessage
 from robota.sdk.timeline import DISPLAY
-from robota.sessions.rewind import is_prompt, rewind, take_back_rewind
+from robota.sessions.changes import is_prompt, rewind, take_back_rewind
 from robota.sessions.session import Session
 
 if TYPE_CHECKING:

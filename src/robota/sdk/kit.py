@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from robota.sdk.settings.settings import Settings
     from robota.sessions.session import Session
     from robota.sessions.start import SessionStart
+    from robota.tools.builtins.bash import Terminal
     from robota.tools.files.editor import EditorFiles
-    from robota.tools.terminal import Terminal
     from robota.tools.undo.store import UndoStore
 
 CONFIGURATION = (".agents", ".claude", ".robota")

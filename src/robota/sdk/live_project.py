@@ -28,7 +28,7 @@ from robota.sessions.hooks import LiveHooks
 
 if TYPE_CHECKING:
     from robota.sdk.problems import Problem
-    from robota.sessions.reload import Changes
+    from robota.sessions.changes import Changes
     from robota.sessions.session import Session
 
 

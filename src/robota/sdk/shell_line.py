@@ -19,7 +19,7 @@ from robota.core.messages import JsonObject, ToolCall
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall
 from robota.sdk.timeline import DISPLAY, SHELL_LINE
-from robota.sessions.injection import inject, make_injected
+from robota.sessions.changes import inject, make_injected
 from robota.sessions.options import permission_options
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.questions import Questions

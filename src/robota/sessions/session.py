@@ -30,6 +30,7 @@ from robota.core.run import OutputKind, OutputT, RunResult, read_output
 from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
 from robota.sessions.background import BackgroundWork
+from robota.sessions.changes import Changes, InjectedRole, inject, make_injected, reload
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
 from robota.sessions.description import (
     describe_budget,
@@ -41,7 +42,6 @@ from robota.sessions.description import (
 )
 from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
-from robota.sessions.injection import InjectedRole, inject, make_injected
 from robota.sessions.journal.records import HistoryCleared
 from robota.sessions.log import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from robota.sessions.child import ChildOptions
     from robota.sessions.model_swap import Authors
     from robota.sessions.questions import PermissionHandler
-    from robota.sessions.reload import Changes
     from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
     from robota.sessions.usage.budget import Budget
@@ -211,8 +210,6 @@ class Session(Closing):
     def reload(self, **changes: Unpack[Changes]) -> None:
         """Take other rules, hooks or directories. They count from the next call on, also in mid-run; what is
         not given stays."""
-        from robota.sessions.reload import reload  # noqa: PLC0415 - for those who change something
-
         reload(self, **changes)
         update_web_tools(self)
 

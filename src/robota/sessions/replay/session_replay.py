@@ -17,6 +17,7 @@ from robota.core.messages import JsonObject, Message
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
+from robota.sessions.changes import rewind, take_back_rewind
 from robota.sessions.journal import records
 from robota.sessions.journal.entries import EntryFold, LogEntry, SessionLogReader
 from robota.sessions.journal.events import EventReader
@@ -41,7 +42,6 @@ from robota.sessions.replay.doubles import (
 from robota.sessions.replay.recorded import Action, Segment
 from robota.sessions.replay.recording import BESIDE, Recording
 from robota.sessions.replay.world import ReplayWorld
-from robota.sessions.rewind import rewind, take_back_rewind
 from robota.sessions.session import Session
 from robota.sessions.start import SessionStart, restore_journal
 from robota.sessions.usage.budget import Budget

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -25,7 +25,17 @@ from robota.tools.processes import Command, ProcessTable
 
 if TYPE_CHECKING:
     from robota.tools.sandbox.sandbox import Confinement, Sandbox, SandboxMode
-    from robota.tools.terminal import Terminal
+
+
+class Terminal(Protocol):
+    """Runs commands in sight of a user; they were judged, saved for undo and confined before."""
+
+    async def run(
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], timeout: float, call_id: str
+    ) -> ProcessResult | None:
+        """How the command ended; `None` if it was not begun, so that it runs here. Cancelling ends it."""
+        ...
+
 
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = 600_000
