@@ -329,7 +329,7 @@ def _log() -> Logger:
 
 
 class PluginEvents:
-    """Notes the named events of one run."""
+    """Notes the named events of one run as they happen; they are delivered where the run may wait."""
 
     __slots__ = ("_agent", "_plugins")
 

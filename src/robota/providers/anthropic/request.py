@@ -205,6 +205,12 @@ def _encode_tool_choice(choice: str) -> JsonObject:
 
 
 Role: TypeAlias = Literal["user", "assistant"]
+# --- turns -----------------------------------------------------------------------------------------------
+
+# A fragment is what one group of messages adds to the `messages` array: its blocks, after a comma if the turn
+# goes on, after the opening of a new turn otherwise. It depends on what came before it and on nothing that
+# will come, so it can be kept; joined, the fragments are the array without its last two brackets.
+
 SYSTEM = b" "
 """The fragment of a system message, whose place is elsewhere: harmless between JSON tokens, countable."""
 CACHE_MARK = {"type": "ephemeral"}

@@ -262,6 +262,8 @@ def _objects(record: Json, name: str) -> Iterator[JsonObject]:
     return (item for item in _items(record, name) if isinstance(item, dict))
 
 
+# --- calls: whole, or in pieces that each name their place in the arguments ------------------------------
+
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[['\"](.*?)['\"]\]")
 _PATH = re.compile(rf"\$(?:{_STEP.pattern})+")
 _LONGEST_LIST = 10_000

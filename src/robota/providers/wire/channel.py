@@ -233,6 +233,8 @@ async def get_json(
         await channel.aclose()
 
 
+# --- where a key is wanted, and where none may go: known before anything is sent -------------------------
+
 KEY_VARIABLES: dict[str, str] = {
     "api.anthropic.com": "ANTHROPIC_API_KEY",
     "api.openai.com": "OPENAI_API_KEY",

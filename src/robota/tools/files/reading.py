@@ -338,6 +338,8 @@ def _get(value: Json, key: str) -> Json:
     return value.get(key) if isinstance(value, dict) else None
 
 
+# --- lines of a text that is too long to be held ---------------------------------------------------------
+
 KEPT_CHARACTERS = 4_000
 """Of one line; the others are counted."""
 

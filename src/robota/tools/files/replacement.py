@@ -158,6 +158,11 @@ def _splice_mixed(text: str, spans: list[tuple[int, int]], new: str) -> str:
     return "".join((*pieces, text[at:]))
 
 
+# --- where a text that is not there was probably meant ---------------------------------------------------
+
+# Slips of spelling are undone one after another; if none of them is to blame, the line that is rarest in the
+# file says where to look, and difflib what is different there.
+
 MAX_LINES = 20_000
 """Lines that are compared one by one when none of them is known."""
 MAX_PLACES = 20

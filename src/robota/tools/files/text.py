@@ -104,6 +104,10 @@ def _is_mostly_utf_8(text: str) -> bool:
     return beyond_ascii - invalid > invalid
 
 
+# --- what is not UTF-8: declared in the file, or guessed -------------------------------------------------
+
+# A guess counts only if it gives the same bytes back. What fits nothing is left to the caller.
+
 PROBE_BYTES = 256 * 1024
 _DECLARED = (
     lazy_pattern(rb"""\A\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]{1,40})"""),

@@ -1,8 +1,9 @@
 """A web page as the answer of WebFetch: fetched, turned into Markdown, framed as data with its origin.
 
-The extra `web` makes the Markdown when it is installed, else a plain renderer of ours. Both leave out
-scripts, styles and navigation and make links absolute. Their work is bounded: what a page holds beyond
-`MAX_HTML` characters of markup is cut off before.
+The extra `article` finds the main text and the extra `web` makes the Markdown when they are installed, else
+what the page marks as its content and a plain renderer of ours. Either renderer leaves out scripts, styles
+and navigation and makes links absolute. The work is bounded: what a page holds beyond `MAX_HTML` characters
+of markup is cut off before.
 """
 
 from __future__ import annotations
@@ -167,6 +168,8 @@ def _strip_invisible(html: str) -> str:
         position = found.end() if until is None else until.end()
     return "".join([*pieces, html[position:]])
 
+
+# --- what a page is about, without menus, side columns and footers ---------------------------------------
 
 LEAST_CHARACTERS = 200
 """A main text that is shorter was probably not found."""
