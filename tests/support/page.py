@@ -114,6 +114,7 @@ class Stage(Struct):
 
     browser: Any
     server: Served
+    cwd: Path
     replies: dict[str, list[ModelReply]]
     requests: list[ReceivedRequest]
 
@@ -168,7 +169,7 @@ def staged(browser: Any, cwd: Path) -> Iterator[Stage]:
     played: list[Stage] = []
     model = ModelServer(lambda request: played[0].answer(request), repeat=True)
     with model.in_thread(), served(model, cwd) as server:
-        played.append(Stage(browser, server, {}, []))
+        played.append(Stage(browser, server, cwd, {}, []))
         yield played[0]
 
 

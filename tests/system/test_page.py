@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.sessions.exported import HOSTILE
-from tests.support.page import ROOT, Watched, chromium, served, watch
+from tests.support.page import ROOT, Stage, Watched, chromium, served, staged, watch
 
 from robota.core.provider import ReasoningChunk
 from robota.providers.scripted import call
@@ -29,6 +29,15 @@ ANSWER = f"The total is **never** negative.\n\n{CODE}\n\n| a | b |\n|---|---|\n|
 def browser() -> Iterator[Any]:
     with chromium() as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def stage(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    place = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(place / "home"))
+        with staged(browser, place / "shop") as made:
+            yield made
 
 
 @pytest.fixture
@@ -142,33 +151,28 @@ def test_a_moment_is_the_beginning_of_another_session(browser: Any, project: Pat
         assert it.faults == []
 
 
-def test_a_turn_is_stopped_and_one_prompt_waits(browser: Any, project: Path) -> None:
-    with ModelServer([Forever("word ")], "An answer.").in_thread() as model, served(model, project) as server:
-        it = tab(browser, server.url)
-        page = it.page
-        page.goto(server.page)
+def test_a_turn_is_stopped_and_one_prompt_waits(stage: Stage) -> None:
+    stage.play("Go on forever", [Forever("word ")])
+    stage.play("Once more", "An answer.")
+    with stage.tab() as it:
         it.prompt("Go on forever")
         it.see("word word")
         it.prompt("And then?")
-        page.locator("#ghost").get_by_text("And then?").wait_for()
-        page.click("#cancel-queue")
-        page.locator("#ghost").wait_for(state="hidden")
-        page.keyboard.press("Escape")
+        it.page.locator("#ghost").get_by_text("And then?").wait_for()
+        it.page.click("#cancel-queue")
+        it.page.locator("#ghost").wait_for(state="hidden")
+        it.page.keyboard.press("Escape")
         it.see("Stopped.")
         it.rest()
         it.prompt("Once more")
         it.see("An answer.")
-        page.context.close()
-        assert it.faults == []
 
 
-def test_typing_answers_no_question(browser: Any, project: Path) -> None:
+def test_typing_answers_no_question(stage: Stage) -> None:
     gate = Gate()
-    script = [[gate, call("Bash", command="touch made")], "I did not."]
-    with ModelServer(*script).in_thread() as model, served(model, project) as server:
-        it = tab(browser, server.url)
+    stage.play("Make it", [gate, call("Bash", command="touch made")], "I did not.")
+    with stage.tab() as it:
         page = it.page
-        page.goto(server.page)
         it.prompt("Make it")
         page.locator("#stop").wait_for()
         page.type("#prompt", "any")
@@ -180,35 +184,29 @@ def test_typing_answers_no_question(browser: Any, project: Path) -> None:
         page.locator("#question").focus()
         page.keyboard.press("n")
         it.see("I did not.")
-        assert not (project / "made").exists()
-        page.context.close()
-        assert it.faults == []
+        assert not (stage.cwd / "made").exists()
 
 
-def test_two_tabs_see_the_same_and_one_of_them_answers(browser: Any, project: Path) -> None:
-    with ModelServer(*edit_script(project)).in_thread() as model, served(model, project) as server:
-        one, two = tab(browser, server.url), tab(browser, server.url, 390, 844)
-        one.page.goto(server.page)
-        one.prompt("Fix the total of the cart")
+def test_two_tabs_see_the_same_and_one_of_them_answers(stage: Stage) -> None:
+    stage.play("Write both", [call("Write", file_path="both.py", content=SOURCE)], ANSWER)
+    with stage.tab() as one:
+        one.prompt("Write both")
         one.page.locator("#question .diff").wait_for()
-        two.page.goto(f"{server.page}&{one.page.url.split('#')[1]}")
-        two.page.locator("#question .diff").wait_for()
-        one.page.get_by_role("button", name="Allow once").click()
-        two.page.locator("#question").get_by_text("Allowed once").wait_for()
-        two.page.locator("#question").wait_for(state="hidden")
-        for it in (one, two):
-            it.see("never")
-            it.rest()
-        assert shown(one) == shown(two)
-        for it in (one, two):
-            it.page.context.close()
-            assert it.faults == []
+        with stage.tab(390, 844, session=one.session) as two:
+            two.page.locator("#question .diff").wait_for()
+            one.page.get_by_role("button", name="Allow once").click()
+            two.page.locator("#question").get_by_text("Allowed once").wait_for()
+            two.page.locator("#question").wait_for(state="hidden")
+            for it in (one, two):
+                it.see("never")
+                it.rest()
+            assert shown(one) == shown(two)
 
 
 def shown(it: Watched) -> list[str]:
     """The blocks by their numbers, without what differs by width."""
     found: list[str] = it.page.evaluate(
-        "() => [...document.querySelectorAll('.block')].map((e) => `${e.dataset.seq} ${e.className}`)"
+        "() => [...document.querySelectorAll('.block')].map((e) => `${e.dataset.seq} ${e.classList[1]}`)"
     )
     return found
 
@@ -288,25 +286,31 @@ def test_hostile_text_is_text(browser: Any, project: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_nothing_serious_is_found_by_axe(browser: Any, project: Path, scheme: str, width: int) -> None:
+def test_nothing_serious_is_found_by_axe(stage: Stage, scheme: str, width: int) -> None:
     axe = (ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js").read_text()
-    with ModelServer(*edit_script(project)).in_thread() as model, served(model, project) as server:
-        it = tab(browser, server.url, width, 844, color_scheme=scheme, reduced_motion="reduce")
+    prompt, name = f"Write {scheme} {width}", f"{scheme}{width}.py"
+    look = [
+        ReasoningChunk("I look first."),
+        "Let me see.",
+        call("Read", file_path="a"),
+        call("Glob", pattern="*"),
+    ]
+    stage.play(prompt, look, [call("Write", file_path=name, content=SOURCE)], ANSWER)
+    with stage.tab(width, 844, color_scheme=scheme, reduced_motion="reduce") as it:
         page = it.page
-        page.goto(server.page)
         page.locator("#welcome").wait_for()
         assert serious(page, axe) == []
-        it.prompt("Fix the total of the cart")
+        it.prompt(prompt)
         page.locator("#question .diff").wait_for()
         assert serious(page, axe) == []
         page.keyboard.press("y")
+        it.see("never")
         it.rest()
         page.click("#show-replay")
         page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = true))")
-        for name in ("context", "cost", "files", "tasks"):
-            page.click(f"[data-tab={name}]")
+        for tab in ("context", "cost", "files", "tasks"):
+            page.click(f"[data-tab={tab}]")
             assert serious(page, axe) == []
-        page.context.close()
 
 
 def serious(page: Any, axe: str) -> list[str]:

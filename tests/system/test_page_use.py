@@ -38,6 +38,10 @@ FOCUSED = """() => {
     const {id, dataset, className} = document.activeElement
     return id || dataset.tab || dataset.id || className
 }"""
+AT_THE_END = """() => {
+    const {scrollTop, scrollHeight, clientHeight} = document.getElementById('scroll')
+    return scrollHeight - scrollTop - clientHeight < 60
+}"""
 FITS = "() => document.scrollingElement.scrollWidth <= innerWidth"
 
 
@@ -203,6 +207,7 @@ def test_nothing_is_cut_off_on_a_narrow_or_enlarged_page(
         page = it.page
         it.prompt(f"Wide {width}")
         page.locator("#question").wait_for()
+        page.wait_for_function(AT_THE_END)  # though the card has taken its place
         assert page.evaluate(FITS)
         for name in ("Allow once", "Refuse", "Edit"):
             button = page.locator("#question").get_by_role("button", name=name)
@@ -250,6 +255,7 @@ def test_everything_is_reached_with_the_keyboard(stage: Stage) -> None:
         page.get_by_role("button", name="Conversation").focus()
         page.keyboard.press("Enter")
         it.see("Prompts", "#panel-body .parts")
+        assert page.evaluate("() => document.activeElement.textContent.startsWith('Conversation')")
         page.get_by_role("button", name="Role").click()
         it.see("You are robota", "#panel-body")
         page.locator("#scroll").focus()

@@ -105,6 +105,7 @@ class App {
 
 	show(id, info = {}, event = 0) {
 		this.following?.leave()
+		this.people.type(false)
 		if (this.replay.open) this.replay.toggle(false)
 		Object.assign(this, {id, info, following: null, commands: null, caughtUp: false, told: "", wanted: event, extra: {opened: new Set(), news: 0}})
 		body.classList.remove("arrived")
@@ -162,6 +163,7 @@ class App {
 				if (id !== this.id) return
 				$("lost").hidden = state !== "lost"
 				if (state === "ended") this.info.state = "stored"
+				if (state !== "live") this.people.take([])
 				if (error) this.fail(error)
 				this.store.arm()
 			}
@@ -245,10 +247,10 @@ class App {
 	}
 
 	async trust(trustId, trust) {
-		await this.try(() => this.send("trust", {trustId, trust}))
-		this.learn((await this.ask()) || {})
-		this.fail()
-		if (this.held) this.composer.send()
+		const done = await this.try(() => this.send("trust", {trustId, trust}))
+		this.learn(done || (await this.ask()) || {})
+		if (done) this.fail()
+		if (done && this.held) this.composer.send()
 	}
 
 	// Events do not say which prompts had images, nor what is in them.
@@ -354,13 +356,15 @@ class App {
 	}
 
 	drawPanel(state) {
-		const {extra} = this
-		const key = `${this.panel.tab} ${state.seq} ${this.generation} ${extra.news}`
-		if (key === this.panel.key) return
-		this.panel.key = key
-		this.panel.draw(state, {...extra, cwd: this.info.cwd, show: name => this.showPart(name)})
-		this.findPictures(state)
+		const {extra, panel} = this
 		const asked = `${state.runs.length} ${state.fills.length}`
+		const changes = [...state.files.values()].reduce((sum, file) => sum + file.changes.length, 0)
+		// What has not changed is left alone: somebody may be reading in it.
+		const key = `${panel.tab} ${{files: changes, tasks: state.seq}[panel.tab] ?? asked} ${this.generation} ${extra.news}`
+		if (key !== panel.key) panel.draw(state, {...extra, cwd: this.info.cwd, show: name => this.showPart(name)})
+		panel.key = key
+		$("badge").textContent = state.files.size || ""
+		this.findPictures(state)
 		if (!this.id || this.store.past || this.info.state === "stored" || asked === extra.asked) return
 		extra.asked = asked
 		Promise.all([this.ask("/context"), this.ask("/usage")]).then(([context, usage]) => {

@@ -142,10 +142,11 @@ export class Panel {
 	}
 
 	draw(state, extra) {
-		$("badge").textContent = state.files.size || ""
 		const body = $("panel-body")
-		const top = body.scrollTop
+		const stops = () => [...body.querySelectorAll("button, summary")]
+		const [top, at] = [body.scrollTop, stops().indexOf(document.activeElement)]
 		body.replaceChildren(...TABS[this.tab](state, extra).filter(Boolean))
 		body.scrollTop = top
+		stops()[at]?.focus({preventScroll: true})
 	}
 }

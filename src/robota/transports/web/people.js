@@ -31,7 +31,7 @@ export class People {
 	take(clients) {
 		this.others = clients.filter(({id}) => id !== this.id).map(({name, typing}) => ({name: oneLine(name, 60), typing}))
 		const names = this.others.map(({name}) => name).join(", ")
-		const faces = this.others.map(({name, typing}) => el(`span.face${typing ? ".typing" : ""}`, [...name][0].toUpperCase()))
+		const faces = this.others.map(({name, typing}) => el(`span.face${typing ? ".typing" : ""}`, ([...name][0] || "?").toUpperCase()))
 		$("people").replaceChildren(...faces.slice(0, 3), faces.length > 3 ? `+${faces.length - 3}` : "")
 		$("people").hidden = !names
 		set("people", "title", `Also here: ${names}`)

@@ -15,7 +15,8 @@ export class Transcript {
 		on("scroll", () => this.scrolled(), "scroll")
 		on("pill", () => this.toEnd())
 		// After the browser has laid out what is new, so that it does so once.
-		new ResizeObserver(() => this.following && this.toEnd()).observe(this.root)
+		const watcher = new ResizeObserver(() => this.following && this.toEnd())
+		for (const each of [this.root, this.scroller]) watcher.observe(each)
 		this.reset()
 	}
 
@@ -79,6 +80,7 @@ export class Transcript {
 				view = makeView(block, this.context)
 				this.views.set(block, view)
 				view.el.at = block.at
+				view.el.classList.toggle("fresh", block === this.blocks.at(-1))
 				chunk.el.insertBefore(view.el, [...chunk.el.children].find(child => child.at > block.at) || null)
 			}
 			if (view.update(block)) this.dirty.add(block)
