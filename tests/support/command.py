@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.fork_server import fork_server
+
 from robota.testing.http_server import ReceivedRequest
 from robota.testing.model_server import ModelServer
 
+AT_START = ("PYTHON", "LANG", "LC_", "MALLOC")  # what Python or the C library look at when they start
 KEPT = ("PATH", "HOME", "LANG", "ROBOTA_HOME", "ROBOTA_TEST_MARK")
 
 
@@ -24,10 +27,13 @@ def robota(
     *arguments: str, cwd: Path, server: ModelServer | None = None, stdin: str | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run it to its end."""
+    env = environment(**place(server), **variables)
+    if not any(name.startswith(AT_START) for name in variables):
+        return fork_server().run(list(arguments), cwd, env, stdin or "")
     return subprocess.run(
         [sys.executable, "-m", "robota", *arguments],
         cwd=cwd,
-        env=environment(**place(server), **variables),
+        env=env,
         input=stdin if stdin is not None else "",
         capture_output=True,
         text=True,

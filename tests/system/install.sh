@@ -7,6 +7,9 @@ set -eu
 # What drives a browser, and what judges whether a page can be used by everybody.
 [ -d .venv/page/playwright ] || .venv/bin/python -m pip --disable-pip-version-check -q install \
   --target .venv/page playwright==1.65.2
+# What makes requests of an OpenAPI document. Apart: every start of pytest beside it would take three seconds.
+[ -d .venv/schemathesis/schemathesis ] || .venv/bin/python -m pip --disable-pip-version-check -q install \
+  -c constraints.txt --target .venv/schemathesis schemathesis==4.32.5
 # The reference servers of the Model Context Protocol; npm itself may come with the packages below.
 install_servers() {
   [ -d .venv/mcp-servers/node_modules/@modelcontextprotocol/server-memory ] || npm install --silent --no-audit --no-fund \

@@ -514,7 +514,7 @@ def test_a_run_that_uses_no_cassette_loads_nothing_of_ours(tmp_path):
         " 'robota.testing.cassette_plugin']\n"
         "    assert sorted(loaded) == own\n"
     )
-    plugins = ["-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:schemathesis"]
+    plugins = ["-p", "no:cacheprovider", "-p", "no:anyio"]
     arguments = [sys.executable, "-m", "pytest", "-q", *plugins, "--rootdir", str(tmp_path)]
     done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "1 passed" in done.stdout, done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from robota.transports.http.app import ROUTES
 from robota.transports.http.openai_routes import ROUTES as OPENAI
 
 pytestmark = [pytest.mark.anyio, pytest.mark.system]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = 8
 STREAM = "text/event-stream"
 
@@ -36,6 +38,7 @@ async def test_every_route_is_in_the_document_with_its_answers(project: Path) ->
 
 @pytest.mark.slow
 async def test_no_generated_request_gets_a_failure_or_an_answer_that_is_not_described(project: Path) -> None:
+    sys.path.append(str(ROOT / ".venv" / "schemathesis"))  # tests/system/install.sh
     import schemathesis
 
     async with (
