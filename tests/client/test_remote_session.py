@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from tests.providers.loopback import Loopback, Reply
 from tests.support.serving import TOKEN, Serving, serving
 
+from robota.cli.attached import AttachedSession
 from robota.client import RemoteSession
 from robota.client.connection import RemoteSessionError
 from robota.core import (
     AuthenticationError,
     ConfigurationError,
     NetworkError,
+    Noticed,
     RunCompleted,
     SessionNotFoundError,
     TextDelta,
@@ -185,6 +188,27 @@ async def test_images_go_along(project: Path) -> None:
         await session.submit((TextPart("What is it?"), ImagePart("aGVsbG8=")))
     sent = provider.requests[0].messages[-1]
     assert [type(part).__name__ for part in sent.parts] == ["TextPart", "ImagePart"]
+
+
+async def test_an_attached_terminal_is_asked_whether_the_directory_is_trusted(project: Path) -> None:
+    (project / ".claude").mkdir()
+    hooks = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch ran"}]}]}
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    said: list[str] = []
+    async with (
+        serving(ScriptedProvider("Done."), project, setting_sources=None) as server,
+        AttachedSession(server.url, TOKEN) as session,
+    ):
+        await session.ready()
+        session.events.on(Noticed, lambda event: said.append(event.message))
+        shown = session.describe_trust()
+        await session.trust_project()
+        await session.trust_project()
+        await session.submit("hi")
+
+    assert any("touch ran" in line for line in shown)
+    assert (project / "ran").exists()
+    assert len([words for words in said if "nothing to trust" in words]) == 1
 
 
 async def test_sessions_are_listed(project: Path) -> None:

@@ -10,7 +10,7 @@ from robota.cli.opening import read_own_settings
 from robota.client import RemoteSession
 from robota.client.connection import read_address
 from robota.client.finding import list_sessions
-from robota.core.errors import ConfigurationError
+from robota.core.errors import ConfigurationError, SessionBusyError
 from robota.core.messages import Prompt
 from robota.sdk.commands.registry import Command, CommandRegistry
 from robota.sdk.commands.run import run_command
@@ -50,7 +50,7 @@ class HostCommands:
 class AttachedSession(RemoteSession):
     """A session of a host, as a terminal shows it."""
 
-    is_ready_made = True
+    is_ready_made = False
 
     def __init__(self, url: str, token: str, session_id: str | None = None, **more: Any) -> None:
         super().__init__(url, token, session_id, client_name="terminal", **more)
@@ -72,16 +72,21 @@ class AttachedSession(RemoteSession):
         return ExecutionResult(text=answer.message, command=answer)
 
     def describe_trust(self) -> list[str]:
-        return []
+        return [] if self.details.read_only else [*self.details.trust]
 
     async def trust_project(self) -> None:
-        """Whoever started the host has said what is trusted there."""
+        """The user agrees to what the host has shown."""
+        answer = {"trust": True, "trustId": self.details.trust_id}
+        try:
+            await self._connection.call("POST", self._at("/trust"), answer)
+        except SessionBusyError as error:  # somebody else was first, or the files want something else by now
+            self.feed.notice(str(error))
 
     def describe_outside_imports(self) -> list[str]:
         return []
 
     async def allow_outside_imports(self) -> None:
-        """Likewise."""
+        """`/trust imports` does it at the host."""
 
 
 class AttachedHost:
