@@ -114,6 +114,19 @@ def test_a_short_paste_is_text_and_its_lines_send_nothing(tmp_path: Path) -> Non
     assert last_prompt(server) == "first\nsecond\nthird"
 
 
+def test_bytes_that_are_no_text_are_sent_as_signs_for_them(tmp_path: Path) -> None:
+    with ModelServer("Read.").in_thread() as server, open_terminal(tmp_path, server) as terminal:
+        ready(terminal)
+        os.write(terminal.file, b"caf\xe9 \x80 \xed\x95\x9c")
+        terminal.until("한")
+        terminal.type("\r")
+        terminal.until("Read.")
+        idle(terminal)
+        assert leave(terminal) == 0
+
+    assert last_prompt(server) == "caf\ufffd \ufffd 한"
+
+
 def test_five_megabytes_are_pasted_folded_and_sent_whole(tmp_path: Path) -> None:
     text = "".join(f"line {number:06}\n" for number in range(440_000))
     assert len(text) > 5_000_000

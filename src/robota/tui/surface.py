@@ -22,6 +22,7 @@ from typing import Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Point, Size
+from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindingsBase
@@ -156,6 +157,8 @@ class PasteInput(Vt100Input):
 
     def __init__(self) -> None:
         super().__init__(sys.stdin)
+        # a byte that is no text would become half a character, which nothing can write
+        self.stdin_reader = PosixStdinReader(self._fileno, errors="replace", encoding=sys.stdin.encoding)
         self.parser = PasteParser(lambda key: self._buffer.append(key))
         self.vt100_parser = self.parser
         self.burst = False

@@ -80,6 +80,13 @@ async def test_compact_tells_how_full_the_window_was_and_is(tmp_path: Path) -> N
         assert "keep the names" in str(provider.requests[-1].messages)
 
 
+async def test_compact_says_when_there_is_nothing_to_summarise(tmp_path: Path) -> None:
+    async with make(tmp_path) as session:
+        result = await run(session, "compact")
+        assert result.success
+        assert result.message.startswith("There is nothing to compact")
+
+
 async def test_mode_shows_and_changes_the_permission_mode(tmp_path: Path) -> None:
     async with make(tmp_path) as session:
         shown = await run(session, "mode")

@@ -56,7 +56,8 @@ async def compact(host: InteractiveSession, args: str) -> CommandResult:
     if session.is_running:
         return failure("The conversation cannot be compacted while a prompt is under way: wait, or stop it.")
     before = session.context_state.used_percentage
-    await session.compact(args.strip() or None)
+    if await session.compact(args.strip() or None) is None:
+        return CommandResult("There is nothing to compact: nothing was said since the last time.")
     after = session.context_state.used_percentage
     message = f"Context compacted: {before:.0f}% -> {after:.0f}%"
     return CommandResult(message, effect=Compacted(before, after))
