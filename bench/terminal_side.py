@@ -13,8 +13,13 @@ import sys
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from robota.core.provider import Capabilities, ChatRequest, Chunk, StopChunk, TextChunk
+
+if TYPE_CHECKING:
+    from robota import InteractiveSession
+    from robota.sdk.view.model import Status
 
 SIZE = 5
 """Characters of a delta."""
@@ -72,10 +77,17 @@ def cpu_seconds() -> float:
 
 
 class NoHost:
-    """Nothing is asked of it here."""
+    """Little is asked of it here."""
 
-    def list_sessions(self) -> list[object]:
-        return []
+    def setting(self, name: str) -> None:
+        return None
+
+    def read_status(self, session: InteractiveSession) -> Status:
+        from robota.sdk.view.status import read_status
+
+        return read_status(session)
+
+    def stop_turn(self) -> None: ...
 
 
 async def run_ui(provider: Metronome) -> None:
@@ -89,7 +101,7 @@ async def run_ui(provider: Metronome) -> None:
 async def run_bare(provider: Metronome) -> None:
     """The same splitter and renderer, printed."""
     from robota import InteractiveSession
-    from robota.sdk.view.model import Block, Live, Status
+    from robota.sdk.view.model import Block, Live
     from robota.sdk.view.presenter import Presenter
     from robota.tui.blocks import render_block
     from robota.tui.theme import choose_theme

@@ -3,7 +3,7 @@
 import gc
 import sys
 
-ALLOCATIONS = 20_000
+ALLOCATIONS = 50_000
 """Objects between two looks for cycles. By default there are a hundred looks while a session is loaded, all
 at what stays."""
 

@@ -1,102 +1,52 @@
-"""What `robota.tui.surface` relies on in prompt_toolkit, and what it makes of it."""
+"""Frames of the terminal: what drawing one takes."""
 
 from __future__ import annotations
 
-import inspect
+import os
+import sys
+from pathlib import Path
+from types import FrameType
 
 import pytest
-from prompt_toolkit.application import Application
-from prompt_toolkit.input.vt100 import Vt100Input
-from prompt_toolkit.input.vt100_parser import Vt100Parser
-from prompt_toolkit.key_binding.key_processor import KeyPress
-from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import HSplit
-from prompt_toolkit.output import DummyOutput
-from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.renderer import Renderer
-from prompt_toolkit.styles import Style
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.layout import BufferControl, Layout, Window
 
-from robota.tui.surface import PASTE_END, PasteParser, without_enter_in_text
-
-PASTE_START = "\x1b[200~"
+from robota.tui.surface import FramedApplication, FrameOutput, read_size
 
 
-def test_prompt_toolkit_has_the_names_that_the_surface_uses() -> None:
-    renderer = Renderer(Style([]), DummyOutput())
-    for name in ("_cursor_pos", "_last_screen", "_last_size"):
-        assert hasattr(renderer, name), name
-    assert list(inspect.signature(Application._redraw).parameters) == ["self", "render_as_done"]
-    assert list(inspect.signature(Application._on_resize).parameters) == ["self"]
-    assert "render_counter" in inspect.getsource(Application._redraw)
-    assert "self._on_resize" in inspect.getsource(Application.run_async)
-    assert list(inspect.signature(Vt100Parser.feed).parameters) == ["self", "data"]
-    assert "_in_bracketed_paste" in inspect.getsource(Vt100Parser.feed)
-    assert "vt100_parser" in inspect.getsource(Vt100Input.__init__)
-    assert "stdin_reader.read" in inspect.getsource(Vt100Input.read_keys)
-    assert "_buffer" in inspect.getsource(Vt100_Output.flush)
-    assert "min_available_height" in inspect.getsource(Renderer.render)
-    assert list(inspect.signature(HSplit._divide_heights).parameters) == ["self", "write_position"]
-    assert "self._divide_heights(write_position)" in inspect.getsource(HSplit.write_to_screen)
-    assert "self._all_children" in inspect.getsource(HSplit._divide_heights)
+class Calls:
+    """How often a function is called."""
+
+    def __init__(self, function: object) -> None:
+        self._code = function.__code__  # type: ignore[attr-defined]
+        self.number = 0
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        self.number += event == "call" and frame.f_code is self._code
 
 
-def keys_of(*pieces: str) -> list[KeyPress]:
-    found: list[KeyPress] = []
-    parser = PasteParser(found.append)
-    for piece in pieces:
-        parser.feed(piece)
-    return found
+def test_the_size_is_asked_for_once_a_frame(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with open(tmp_path / "out", "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        output, calls = FrameOutput(None, "xterm"), Calls(read_size)
+        before = sys.getprofile()
+        sys.setprofile(calls)
+        try:
+            with output.frame():
+                sizes = {output.get_size() for _ in range(12)}
+            within = calls.number
+            output.get_size()
+            output.get_size()
+        finally:
+            sys.setprofile(before)
+    assert (len(sizes), within, calls.number) == (1, 1, 3)
+    assert os.path.getsize(tmp_path / "out") == 0
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 64])
-def test_a_paste_is_the_same_however_it_is_cut(size: str | int) -> None:
-    data = f"a{PASTE_START}one\x1b[201\ntwo\x1b[A{PASTE_END}b"
-    step = int(size)
-    pieces = [data[at : at + step] for at in range(0, len(data), step)]
-
-    found = keys_of(*pieces)
-
-    assert [(key.key, key.data) for key in found] == [
-        ("a", "a"),
-        (Keys.BracketedPaste, "one\x1b[201\ntwo\x1b[A"),
-        ("b", "b"),
-    ]
-
-
-def test_two_pastes_in_one_read_are_two() -> None:
-    found = keys_of(f"{PASTE_START}x{PASTE_END}{PASTE_START}y{PASTE_END}")
-
-    assert [key.data for key in found] == ["x", "y"]
-
-
-def test_a_large_paste_looks_at_each_character_only_a_few_times() -> None:
-    """Counted in searched characters, not in seconds: the stock parser searches all of it for each read."""
-
-    class Counted(str):
-        searched = 0
-
-        def find(self, *args: object) -> int:  # type: ignore[override]
-            Counted.searched += len(self)
-            return super().find(*args)  # type: ignore[arg-type]
-
-        def __radd__(self, other: str) -> Counted:
-            return Counted(str(other) + str(self))
-
-    parser = PasteParser(lambda key: None)
-    parser.feed(PASTE_START)
-    for _ in range(100):
-        parser.feed(Counted("x" * 1000))
-    parser.feed(PASTE_END)
-
-    assert 100_000 <= Counted.searched < 110_000
-
-
-def test_enter_with_text_behind_it_in_one_read_is_a_line_break() -> None:
-    keys = [
-        KeyPress("a", "a"),
-        KeyPress(Keys.ControlM, "\r"),
-        KeyPress("b", "b"),
-        KeyPress(Keys.ControlM, "\r"),
-    ]
-
-    assert [key.key for key in without_enter_in_text(keys)] == ["a", Keys.ControlJ, "b", Keys.ControlM]
+def test_what_redraws_is_looked_for_once() -> None:
+    application = FramedApplication(layout=Layout(Window(BufferControl(Buffer()))))
+    application._update_invalidate_events()
+    known = application._invalidate_events
+    application._update_invalidate_events()
+    assert known
+    assert application._invalidate_events is known

@@ -62,6 +62,15 @@ class FrameOutput(Vt100_Output):
         self.drawn = 0.0
         """When something was drawn last."""
         self._file = sys.stdout.fileno()
+        self._size: Size | None = None
+        """As it was when the frame began: a dozen rows ask for it."""
+
+    def get_size(self) -> Size:
+        if not self.depth:
+            return super().get_size()
+        if self._size is None:
+            self._size = super().get_size()
+        return self._size
 
     def flush(self) -> None:
         if self.depth or not self._buffer:
@@ -82,6 +91,7 @@ class FrameOutput(Vt100_Output):
         finally:
             self.depth -= 1
             if self.depth == 0:
+                self._size = None
                 if NOTHING_DRAWN.fullmatch("".join(self._buffer)):
                     self._buffer.clear()
                 else:
@@ -210,6 +220,11 @@ class FramedApplication(Application[int]):
 
     def _on_resize(self) -> None:
         self.on_size()
+
+    def _update_invalidate_events(self) -> None:
+        """Once: rows come and go by conditions, and the layout stays."""
+        if not self._invalidate_events:
+            super()._update_invalidate_events()
 
 
 class Surface:
