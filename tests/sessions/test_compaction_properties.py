@@ -84,7 +84,7 @@ def assert_kept(shop: Workshop, system: Message, sections: tuple[CompactionSecti
     assert_valid_for_a_request(view)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(HISTORIES)
 def test_rules_todos_and_the_plan_survive_any_number_of_compactions_word_for_word(
     history: list[tuple[list[tuple[str, str, str | None]], tuple[CompactionSection, ...], list[object]]],
@@ -126,7 +126,7 @@ def test_rules_todos_and_the_plan_survive_any_number_of_compactions_word_for_wor
     anyio.run(work)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TURNS, SECTIONS, LONG_TEXTS, st.sampled_from([0.2, 0.5, 0.835, 1]))
 def test_after_a_compaction_the_window_is_below_the_threshold_unless_what_is_kept_fills_it(
     turns: list[tuple[str, str, str | None]],

@@ -72,7 +72,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=25).map("".join))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_no_mixture_of_marks_makes_a_heading_link_picture_or_html(text: str) -> None:
     document = said(text) + "\nafterwards\n"
 

@@ -176,9 +176,9 @@ async def test_the_eighth_command_in_the_background_is_refused(shells: Shells) -
     assert (await shells.bash.run({"command": "echo free"}, shells.context)).text == "free"
 
 
-async def test_a_gigabyte_of_output_takes_little_memory(shells: Shells) -> None:
+async def test_much_output_takes_little_memory(shells: Shells) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    await shells.finish("echo first; head -c 1000000000 /dev/zero | tr '\\0' x; echo; echo last")
+    await shells.finish("echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last")
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert (after - before) * 1024 < 20_000_000
     result = await shells.output()

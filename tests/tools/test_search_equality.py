@@ -16,7 +16,7 @@ from robota.core.tool import ToolContext
 from robota.tools.builtins.glob import glob_tool
 from robota.tools.builtins.grep import grep_tool
 
-EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 NAMES = ["a", "b", "ab", "a.c", "b.c", ".h", "x y", "é", "A", "c.txt", "build", "src"]
 PARTS = [

@@ -70,7 +70,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=75, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 @given(content=files, layer=st.sampled_from(list(FILES)), trusted=st.booleans())
 def test_any_object_can_be_loaded_and_forbids_no_less(
