@@ -34,8 +34,7 @@ export class People {
 		const faces = this.others.map(({name, typing}) => el(`span.face${typing ? ".typing" : ""}`, ([...name][0] || "?").toUpperCase()))
 		$("people").replaceChildren(...faces.slice(0, 3), faces.length > 3 ? `+${faces.length - 3}` : "")
 		$("people").hidden = !names
-		set("people", "title", `Also here: ${names}`)
-		set("people", "aria-label", `Also here: ${names}`)
+		for (const name of ["title", "aria-label"]) set("people", name, `Also here: ${names}`)
 	}
 
 	get writing() {
