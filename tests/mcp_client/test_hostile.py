@@ -90,6 +90,7 @@ async def test_a_call_without_a_sign_of_life_is_given_up_and_the_server_serves_o
 
 
 async def test_a_server_that_never_answers_has_failed_after_its_start_timeout(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "never")
     stub = connection(gate=str(tmp_path / "never"), start_timeout=0.3)
     stub.start()
     try:

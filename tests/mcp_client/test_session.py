@@ -40,6 +40,7 @@ async def test_the_first_request_does_not_wait_for_servers_and_a_search_does(
     project: Path, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
+    os.mkfifo(gate)
     write_servers(project, stub=definition(gate=str(gate)))
     provider = ScriptedProvider(
         [call("ToolSearch", query="add numbers")], [call("mcp__stub__add", a=1, b=1)], "Two."
@@ -47,9 +48,11 @@ async def test_the_first_request_does_not_wait_for_servers_and_a_search_does(
     async with InteractiveSession(
         provider=provider, cwd=project, trust_project=True, permission_mode="bypassPermissions"
     ) as session:
-        session.events.on(ToolStarted, lambda _: gate.touch())
+        opened_gate = os.open(gate, os.O_RDWR)
+        session.events.on(ToolStarted, lambda _: os.write(opened_gate, b"x"))
         heard = ends(session)
         result = await session.submit("Add.")
+        os.close(opened_gate)
     assert result.text == "Two."
     first, second = map(offered, provider.requests[:2])
     assert "ToolSearch" in first

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from typing import Any
 
 PROGRAM = __file__
@@ -114,15 +113,16 @@ class Server:
 
     def greet(self, id: Any, params: dict[str, Any]) -> None:
         self.log(f"process {os.getpid()}")
-        while (gate := self.config.get("gate")) and not os.path.exists(gate):
-            time.sleep(0.01)
+        if gate := self.config.get("gate"):  # a pipe: whoever writes to it lets the server go on
+            with open(gate, "rb") as pipe:
+                pipe.read(1)
         if self.config.get("noise"):
             print("Debug: hello from the server", flush=True)
             print("a warning of the server", file=sys.stderr, flush=True)
         if self.config.get("endless"):
             sys.stdout.write("x" * self.config["endless"])
             sys.stdout.flush()
-            time.sleep(1000)
+            sys.stdin.read()
         can: dict[str, Any] = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}}
         info = {"name": self.name, "version": "1.2"}
         version = params["protocolVersion"]
