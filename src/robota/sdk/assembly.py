@@ -289,7 +289,11 @@ class Assembly:
             context_window=more.get("context_window"),
             journal=JournalOptions(
                 redactor=Redactor(
-                    (*settings.secrets(), *find_secrets(self.project.servers), *more.get("secrets", ()))
+                    (
+                        *settings.secrets(),
+                        *find_secrets(self.project.servers, *self.project.agent_servers.values()),
+                        *more.get("secrets", ()),
+                    )
                 )
             ),
             budget=more.get("budget") or settings.budget,

@@ -16,7 +16,7 @@ from robota.core.permissions.modes import PermissionMode
 from robota.core.tool import Tool
 from robota.sdk.agents.notes import read_notes
 from robota.sdk.agents.runner import SubagentOptions, Subagents
-from robota.sdk.agents.subagent import ProjectInstructions
+from robota.sdk.agents.subagent import ProjectInstructions, has_server_tool
 from robota.sdk.agents.tool import SubagentTool
 from robota.sdk.background.live_task import Runner
 from robota.sdk.background.runners import agent_runner, scheduled_runner, start_agent, take_in
@@ -57,6 +57,7 @@ from robota.tools.processes import ProcessTable
 
 if TYPE_CHECKING:
     from robota.core.hooks import HooksConfig
+    from robota.sdk.agents.definition import AgentDefinition
     from robota.sdk.context.session_context import SessionContext
     from robota.sdk.project import Project
     from robota.sdk.settings.settings import Settings
@@ -127,13 +128,15 @@ class Kit:
             options=SubagentOptions.of(project.settings),
             read_skills=lambda names: self.skills.preload(names),
             read_notes=lambda agent: read_notes(agent, project.places),
+            bring_servers=self._bring_servers,
         )
         self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
         self.relay: OpenRelay | None = None
         """Reaches servers inside the program around the session."""
+        self._open_server = make_opener(project.places, lambda: self.relay)
         self.servers = McpServers(
             set() if start is None else recall_found(start.messages),
-            make_opener(project.places, lambda: self.relay),
+            self._open_server,
             sample=lambda server, asked, context: answer_server(self.skills.session, server, asked, context),
             fill_in=lambda form, asked, context: fill_in(self.skills.session, form, asked, context),
         )
@@ -238,6 +241,20 @@ class Kit:
         await session.own(self.servers)
         if HAS_UNDO:
             await to_thread.run_sync(remove_unused_stores, self.project.places)
+
+    async def _bring_servers(self, agent: AgentDefinition, child: Session) -> list[str]:
+        """Those of an agent's definition, for the session that it works in."""
+        from robota.sdk.mcp.of_agents import bring_servers  # noqa: PLC0415 - few agents have some
+
+        own = McpServers(
+            set(),
+            self._open_server,
+            sample=partial(answer_server, child),
+            fill_in=partial(fill_in, child),
+            accepts=partial(has_server_tool, agent),
+        )
+        definitions = self.project.agent_servers.get(agent.name, {})
+        return await bring_servers(agent, child, self.servers, own, definitions)
 
     async def prepare(self, words: str) -> None:
         """Before a prompt: what is remembered of it, files that have changed, servers that come and go."""

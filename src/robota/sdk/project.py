@@ -20,7 +20,7 @@ from robota.sdk.bundle.assembly import read_plugin_servers, use_bundles
 from robota.sdk.bundle.bundles import Bundles, find_plugin_directories
 from robota.sdk.context.instructions import ALL_SOURCES, Reading
 from robota.sdk.context.loading import ProjectContext, load_context
-from robota.sdk.mcp.found import ServerSources, find_servers
+from robota.sdk.mcp.found import ServerSources, find_agent_servers, find_servers
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.provider_profiles import ProviderProfiles
@@ -49,6 +49,8 @@ class Project(Struct, frozen=True, kw_only=True):
     skills: Skills = Skills()
     servers: Mapping[str, ServerDefinition] = {}
     """The MCP servers that may be connected, by name."""
+    agent_servers: Mapping[str, Mapping[str, ServerDefinition]] = {}
+    """Those that agents bring along, by the names of the agents."""
     variables: Mapping[str, str] = {}
     """The environment that it was read in, with what settings add."""
     bundles: Bundles = Bundles()
@@ -136,10 +138,10 @@ def _read_project(options: ProjectOptions) -> Project:
         )
     variables = {**environment, **settings.env}
     of_plugins = read_plugin_servers(bundles, variables, places.cwd)
-    servers = find_servers(
-        replace(describe_servers(options, settings, trust, variables), more=of_plugins.found)
-    )
-    problems += of_plugins.problems
+    sources = replace(describe_servers(options, settings, trust, variables), more=of_plugins.found)
+    servers = find_servers(sources)
+    agent_servers, unusable = find_agent_servers(sources, agents.definitions.values())
+    problems += (*of_plugins.problems, *unusable)
     return Project(
         places=places,
         settings=settings,
@@ -149,6 +151,7 @@ def _read_project(options: ProjectOptions) -> Project:
         skills=skills,
         bundles=bundles,
         servers=servers.servers,
+        agent_servers=agent_servers,
         variables=variables,
         problems=(*problems, *context.problems, *agents.problems, *skills.problems, *servers.problems),
     )

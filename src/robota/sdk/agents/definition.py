@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from robota.core.errors import ConfigurationError
 from robota.core.given import require_texts
 from robota.core.hooks.definition import HooksConfig
+from robota.core.messages import Json
 from robota.core.permissions.modes import PermissionMode
 from robota.core.permissions.rules import check_rules
 from robota.core.permissions.subjects import WRITING_TOOLS
@@ -58,6 +59,10 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     """Where it keeps notes from one task to the next."""
     hooks: HooksConfig = field(default_factory=dict)
     """Which run as long as it works."""
+    servers: tuple[str, ...] = ()
+    """MCP servers of the session whose tools it has, also those that others have to search for."""
+    own_servers: Mapping[str, Json] = field(default_factory=dict)
+    """MCP servers, as `.mcp.json` has them, that are connected as long as it works."""
     source: str = ""
     """Its file; empty for one that is built in."""
     scope: AgentScope = "built-in"

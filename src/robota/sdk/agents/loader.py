@@ -21,7 +21,7 @@ from robota.core.permissions.modes import PermissionMode
 from robota.core.permissions.rules import Rule, RuleKind, RuleProblem, parse_rule
 from robota.core.plain_text import strip_controls
 from robota.sdk.agents.definition import BUILT_IN_AGENTS, OTHER_NAMES, AgentDefinition, AgentScope, Memory
-from robota.sdk.frontmatter import Document, list_markdown, read_document
+from robota.sdk.frontmatter import Document, list_markdown, read_document, split_words
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.settings.claude_rules import translate_rule
@@ -30,7 +30,7 @@ _MODES: Mapping[str, PermissionMode] = {mode: mode for mode in get_args(Permissi
 _MEMORIES: Mapping[str, Memory] = {kind: kind for kind in get_args(Memory) if kind}
 _READ = (
     "name", "description", "model", "maxTurns", "tools", "disallowedTools", "permissionMode", "skills",
-    "background", "isolation", "effort", "hooks", "memory",
+    "background", "isolation", "effort", "hooks", "memory", "mcpServers",
 )  # fmt: skip
 _NOT_HERE = {
     "initialPrompt": "it is for an agent that leads a session, and here agents are given tasks",
@@ -119,12 +119,26 @@ def _read_agent(path: str, scope: AgentScope, root: str, problems: list[Problem]
 
 def _with_known_spellings(document: Document) -> Document:
     """`max-turns` and `max_turns` are `maxTurns`."""
-    plain = {name.casefold(): name for name in (*_READ, *_NOT_HERE, "mcpServers")}
+    plain = {name.casefold(): name for name in (*_READ, *_NOT_HERE)}
     fields = {
         plain.get(str(key).replace("-", "").replace("_", "").casefold(), str(key)): value
         for key, value in document.fields.items()
     }
     return replace(document, fields=fields)
+
+
+def find_agent_servers(document: Document) -> tuple[tuple[str, ...], dict[str, Json], list[Json]]:
+    """The MCP servers that an agent's file names, those that it defines, and what is neither."""
+    given = _with_known_spellings(document).fields.get("mcpServers")
+    names, own, odd = list[str](), dict[str, Json](), list[Json]()
+    for each in given if isinstance(given, list) else [] if given is None else [given]:
+        if isinstance(each, str):
+            names += split_words(each)
+        elif isinstance(each, dict):
+            own |= {str(name): value for name, value in each.items()}
+        else:
+            odd.append(each)
+    return tuple(names), own, odd
 
 
 _NOT_OF_PLUGINS = ("hooks", "mcpServers", "permissionMode")
@@ -177,6 +191,9 @@ class _Reader(Struct):
         model = document.text("model")
         tools, _ = self._read_tools("tools", "allow", name)
         denied, asked = self._read_tools("disallowedTools", "deny", name)
+        servers, own_servers, odd = find_agent_servers(document)
+        for each in odd:
+            self._tell(f"`mcpServers` has {each!r}, neither a name nor a definition; it was left out.", name)
         return AgentDefinition(
             name=name,
             description=document.text("description"),
@@ -195,6 +212,8 @@ class _Reader(Struct):
             effort=document.text("effort"),
             memory=_MEMORIES.get(self._choice("memory", tuple(_MEMORIES), name), ""),
             hooks=hooks,
+            servers=servers,
+            own_servers=own_servers,
             source=self.path,
             scope=scope,
         )
@@ -227,12 +246,7 @@ class _Reader(Struct):
         for key, reason in _NOT_HERE.items():
             if key in fields:
                 self._tell(f"`{key}` takes no effect: {reason}.", name)
-        servers = fields.get("mcpServers")
-        if servers is not None and not (
-            isinstance(servers, list) and all(isinstance(each, str) for each in servers)
-        ):
-            self._tell("`mcpServers` takes no effect here: configure the servers in `.mcp.json`.", name)
-        for key in fields.keys() - {*_READ, *_NOT_HERE, "mcpServers"}:
+        for key in fields.keys() - {*_READ, *_NOT_HERE}:
             if near := nearest(key, _READ, 0.85):
                 self._tell(f"`{key}` is not known; did you mean `{near}`?", name)
 

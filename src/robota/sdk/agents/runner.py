@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field, to_builtins
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SubagentPolicy: TypeAlias = Literal["never", "ask", "auto"]
 """Whether a model may start subagents: not at all, when the user says so, by itself."""
+BringServers: TypeAlias = Callable[[AgentDefinition, Session], Awaitable[Sequence[str]]]
+"""Gives a subagent's session the servers of its definition; what could not be had, a sentence each."""
 MAX_PARALLEL = 4
 """Subagents of one session that work at the same time, unless settings say otherwise; others wait."""
 
@@ -86,14 +88,16 @@ class Subagents:
         options: SubagentOptions = SubagentOptions(),  # noqa: B008 - frozen
         read_skills: Callable[[tuple[str, ...]], str] | None = None,
         read_notes: Callable[[AgentDefinition], str] | None = None,
+        bring_servers: BringServers | None = None,
     ) -> None:
         """`read_skills` gives the text of skills that an agent has from the start, `read_notes` what it wrote
-        down for itself."""
+        down for itself, `bring_servers` connects its MCP servers to its session."""
         self.agents = agents
         self._instructions = instructions
         self.options = options
         self._read_skills = read_skills
         self._read_notes = read_notes
+        self._bring_servers = bring_servers
         self._turn = asyncio.Semaphore(options.max_parallel)
         self._missing: set[str] = set()
         """Models that the provider turned out not to have."""
@@ -154,6 +158,9 @@ class Subagents:
         facts: JsonObject = {}
         try:
             async with child:
+                if self._bring_servers is not None and (agent.servers or agent.own_servers):
+                    for sentence in await self._bring_servers(agent, child):
+                        self._tell_once(sentence)
                 result = await self._submit(child, task)
                 transcript = child.log.path
         finally:

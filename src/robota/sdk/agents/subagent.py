@@ -81,6 +81,16 @@ def select_tools(agent: AgentDefinition, tools: Iterable[Tool]) -> list[Tool]:
     ]
 
 
+def has_server_tool(agent: AgentDefinition, name: str) -> bool:
+    """Whether an agent has this tool of a server that it names or brings along: if it lists some of that
+    server's tools, only those."""
+    if any(rule.names(name) for rule in _named(agent.disallowed_tools) if rule.pattern is None):
+        return False
+    prefix = "__".join(name.split("__")[:2]) + "__"
+    listed = [rule for rule in _named(agent.tools or ()) if rule.tool.startswith(prefix)]
+    return not listed or any(rule.names(name) for rule in listed)
+
+
 def _named(words: Iterable[str]) -> list[Rule]:
     rules = [parse_rule(word) for word in words]
     return [

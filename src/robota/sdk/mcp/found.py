@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
 from robota.core.credentials import is_credential
 from robota.core.messages import Json
+from robota.sdk.agents.definition import AgentDefinition
 from robota.sdk.mcp.reading import ReadServers, ServerTable, read_servers
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
@@ -91,9 +92,24 @@ def _list_tables(sources: ServerSources) -> Iterator[tuple[Json, str, ServerScop
     yield from (table for table in tables if table[2] in ("project", "user"))
 
 
-def find_secrets(servers: Mapping[str, ServerDefinition]) -> Iterator[str]:
-    """What their definitions hold that must be written nowhere."""
-    for server in servers.values():
+def find_agent_servers(
+    sources: ServerSources, agents: Iterable[AgentDefinition]
+) -> tuple[Mapping[str, Mapping[str, ServerDefinition]], tuple[Problem, ...]]:
+    """The servers that agents bring along, by their names, and what is wrong with them."""
+    found: dict[str, Mapping[str, ServerDefinition]] = {}
+    problems: list[Problem] = []
+    for agent in () if sources.strict else agents:
+        if agent.own_servers:
+            scope: ServerScope = "project" if agent.scope == "project" else "user"
+            read = _read(sources, (dict(agent.own_servers), agent.source, scope))
+            found[agent.name] = {each.name: each for each in read.found}
+            problems += read.problems
+    return found, tuple(problems)
+
+
+def find_secrets(*tables: Mapping[str, ServerDefinition]) -> Iterator[str]:
+    """What the definitions hold that must be written nowhere."""
+    for server in (each for table in tables for each in table.values()):
         for name, value in (*server.env.items(), *server.headers.items()):
             plain = value.removeprefix("Bearer ").strip()
             if len(plain) >= 8 and (name in server.headers or is_credential(name, value)):

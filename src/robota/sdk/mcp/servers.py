@@ -41,14 +41,16 @@ class McpServers:
         *,
         sample: Sample | None = None,
         fill_in: FillIn | None = None,
+        accepts: Callable[[str], bool] | None = None,
     ) -> None:
         """`found` are the tools that the conversation knows already. `sample` and `fill_in` do what servers
-        may ask for: the model's answer, and the user's."""
+        may ask for: the model's answer, and the user's. Tools that are not accepted are not there."""
         self.connections: dict[str, ServerConnection] = {}
         self.policy = SearchPolicy()
         self._open_transport = open_transport
         self._sample = sample
         self._fill_in = fill_in
+        self._accepts = accepts
         self._found = found
         self._definitions: Mapping[str, ServerDefinition] = {}
         self._off: set[str] = set()
@@ -191,6 +193,8 @@ class McpServers:
             for offered in connection.offer.tools.values():
                 tool = McpTool(connection, offered)
                 known = self._tools.get(tool.name)
+                if self._accepts is not None and not self._accepts(tool.name):
+                    continue
                 if tool.name in seen:
                     connection.noise.complain(f"Its tool {offered.name!r} is left out: {tool.name} is taken.")
                     continue
