@@ -230,5 +230,5 @@ async def test_a_plugin_that_needs_another_says_so(places: Places) -> None:
     async with open_session(places) as session:
         await session.ready()
 
-        assert [str(each) for each in session.problems if "depends on the plugin 'third'" in str(each)]
+        assert [str(each) for each in session.problems if "robota plugin install third@market" in str(each)]
         assert not [str(each) for each in session.problems if "'second'" in str(each)]

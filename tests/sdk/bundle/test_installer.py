@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.sdk.bundle.workbench import SERVER, marketplace, whole_plugin, write_files
+from tests.sdk.bundle.workbench import SERVER, marketplace, skill, whole_plugin, write_files
 
 from robota.sdk import BundleError, BundlePluginInstaller, BundlePluginLoader, MarketplaceClient
+from robota.sdk.bundle.dependencies import stage_together
 from robota.sdk.bundle.desk import BundleDesk
 from robota.sdk.interactive import InteractiveSession
 from robota.sdk.places import Places
@@ -237,3 +239,39 @@ def test_a_plugin_in_both_scopes_and_a_name_in_two_marketplaces_are_told_apart(
         desk.prepare_install("helper")
     with pytest.raises(BundleError, match="No marketplace has a plugin 'nothing'"):
         desk.prepare_install("nothing")
+
+
+def test_what_a_plugin_needs_is_installed_with_it_or_named_with_the_command_that_does(tmp_path: Path) -> None:
+    other = marketplace(tmp_path / "other", "other", {"far": {}})
+    write_files(other / "plugins" / "far", {"skills/far/SKILL.md": skill("far")})
+    names = ("app", "base", "tool", "ring")
+    root = marketplace(tmp_path / "needs", "needs", {name: {} for name in names})
+    needs: dict[str, list[Any]] = {
+        "app": ["base", {"name": "tool", "version": "^1.0"}, "far@other", "nowhere"],
+        "base": ["ring"],
+        "ring": ["app"],
+        "tool": [],
+    }
+    for name, wanted in needs.items():
+        manifest = {"name": name, "version": "1.0.0", "dependencies": wanted}
+        write_files(root / "plugins" / name, {".claude-plugin/plugin.json": manifest})
+    client = MarketplaceClient(tmp_path / "plugins")
+    client.add(str(root))
+    client.add(str(other))
+    installer = BundlePluginInstaller(tmp_path / "plugins", marketplaces=client)
+
+    together = stage_together(installer, "app", "needs")
+
+    assert [each.record.plugin_name for each in together.plugins] == ["ring", "base", "tool", "app"]
+    assert [sentence.rpartition(" ")[2] for sentence in together.missing] == ["far@other", "nowhere@needs"]
+    assert "does not allow what comes from 'other'" in together.missing[0]
+    together.discard()
+    assert dict(installer.installed) == {}
+
+    assert installer.install("app", "needs").id == "app@needs"
+
+    assert list(installer.installed) == ["app@needs", "base@needs", "ring@needs", "tool@needs"]
+    marketplace(root, "needs", {name: {} for name in names}, allowCrossMarketplaceDependenciesOn=["other"])
+    installer.uninstall("app")
+    installer.install("app", "needs")
+    assert "far@other" in installer.installed

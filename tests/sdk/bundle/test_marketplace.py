@@ -18,6 +18,7 @@ import pytest
 from tests.sdk.bundle.workbench import marketplace, skill, whole_plugin, write_files
 
 from robota.sdk import BundleError, BundlePluginInstaller, BundlePluginLoader, MarketplaceClient
+from robota.sdk.bundle import fetching
 from robota.sdk.bundle.source import parse_source, read_source
 
 
@@ -223,6 +224,36 @@ def test_a_marketplace_comes_as_an_archive_over_http(tmp_path: Path, market: Pat
 
     BundlePluginInstaller(tmp_path / "plugins", marketplaces=client).install("helper", "market")
     assert any("100%" in each for each in told)
+
+
+def test_a_marketplace_may_be_the_address_of_its_manifest_alone(
+    tmp_path: Path, market: Path, server: str, web: str
+) -> None:
+    source = {"source": "git-subdir", "url": f"{server}/market", "path": "plugins/helper"}
+    entries = {"helper": {"source": source}, "talker": {}}
+    manifest = marketplace(tmp_path / "bare", "bare", entries) / ".claude-plugin" / "marketplace.json"
+    shutil.copy(manifest, tmp_path / "served" / "marketplace.json")
+    client = MarketplaceClient(tmp_path / "plugins")
+
+    assert client.add(f"{web}/marketplace.json") == "bare"
+
+    assert client.update("bare") == ["bare"]
+    installer = BundlePluginInstaller(tmp_path / "plugins", marketplaces=client)
+    assert installer.install("helper", "bare").version == "1.0.0"
+    with pytest.raises(BundleError, match="has no directory"):
+        installer.install("talker", "bare")
+
+
+def test_a_repository_that_is_too_large_is_refused_and_leaves_nothing(
+    tmp_path: Path, market: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "MAX_REPOSITORY", 10_000)
+    client = MarketplaceClient(tmp_path / "plugins")
+
+    with pytest.raises(BundleError, match=r"market is larger than 0 MB: refused\."):
+        client.add(f"{server}/market")
+
+    assert list((tmp_path / "plugins").iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from tests.sdk.bundle.workbench import marketplace, whole_plugin, write_files
+from tests.sdk.bundle.workbench import marketplace, skill, whole_plugin, write_files
 
+from robota.core.events import Noticed
 from robota.core.questions import ChoiceAnswer, ChoiceQuestion, Question
 from robota.sdk.interactive import InteractiveSession
 from robota.sdk.places import Places
@@ -89,3 +91,32 @@ async def test_a_mistake_is_answered_in_a_sentence(places: Places) -> None:
         assert "No marketplace has a plugin" in await say(session, "plugin install nothing")
         assert "There is no plugin 'nothing' installed" in await say(session, "plugin disable nothing")
         assert "Usage: /plugin install" in await say(session, "plugin install x --scope planet")
+
+
+def make_repository(root: Path) -> None:
+    who = ("-c", "user.name=Tester", "-c", "user.email=tester@example.com")
+    for words in (("init", "--quiet"), ("add", "."), (*who, "commit", "--quiet", "-m", "first")):
+        subprocess.run(["git", *words], cwd=root, check=True)
+
+
+async def test_what_is_fetched_and_what_a_plugin_needs_is_told_before_the_question(
+    places: Places, tmp_path: Path
+) -> None:
+    root = marketplace(tmp_path / "served", "served", {"app": {}, "base": {}})
+    write_files(
+        root / "plugins" / "app", {".claude-plugin/plugin.json": {"name": "app", "dependencies": ["base"]}}
+    )
+    write_files(root / "plugins" / "base", {"skills/base/SKILL.md": skill("base")})
+    make_repository(root)
+    person = Person("Yes")
+    provider = ScriptedProvider("1")
+    async with InteractiveSession(cwd=places.cwd, provider=provider, ask_handler=person) as session:
+        await session.submit("Hello.")
+        told: list[str] = []
+        session.events.on(Noticed, lambda event: told.append(event.message))
+        await say(session, f"plugin marketplace add file://{root}")
+        assert [each.startswith("Fetching file://") for each in told] == [True]
+        done = await say(session, "plugin install app")
+        assert session.commands.find("base:base") is not None
+    assert "Install app@served with base@served, which it needs?" in person.asked[0]
+    assert "base@served" in done

@@ -69,10 +69,10 @@ class Bundles(Struct, frozen=True, kw_only=True):
             yield from islice(list_tree(plugin.root), MAX_WATCHED)
 
 
-def list_tree(root: str) -> Iterator[str]:
+def list_tree(root: str, *, with_git: bool = False) -> Iterator[str]:
     """A directory and everything in it."""
     for place, directories, files in os.walk(root):
-        directories[:] = sorted(name for name in directories if name != ".git")
+        directories[:] = sorted(name for name in directories if with_git or name != ".git")
         yield place
         yield from (os.path.join(place, name) for name in sorted(files))
 

@@ -15,6 +15,7 @@ from robota.core.messages import Json
 from robota.sdk.bundle.bundle import BundleSite, Scope
 from robota.sdk.bundle.bundles import find_plugin_directories
 from robota.sdk.bundle.client import MarketplaceClient
+from robota.sdk.bundle.dependencies import StagedTogether, commit_together, stage_together
 from robota.sdk.bundle.download import Tell, say_nothing
 from robota.sdk.bundle.installer import BundlePluginInstaller, StagedPlugin
 from robota.sdk.bundle.loader import BundlePluginLoader
@@ -139,10 +140,14 @@ class BundleDesk:
         """Fetch a plugin (`name@marketplace`, or a name that one marketplace has) and show what it runs."""
         offer = self._find_offer(text)
         installer = self.installer(scope)
-        staged = installer.stage(offer.name, offer.marketplace)
+        together = stage_together(installer, offer.name, offer.marketplace)
         where = "this project" if scope == "project" else "you"
-        done = f"{offer.id} {staged.record.version} is installed for {where}."
-        return self._ask(scope, staged, f"Install {offer.id}?", done)
+        done = [
+            f"{each.record.id} {each.record.version} is installed for {where}." for each in together.plugins
+        ]
+        others = ", ".join(each.record.id for each in together.plugins[:-1])
+        question = f"Install {offer.id}{f' with {others}, which it needs' if others else ''}?"
+        return self._ask(scope, together, question, done)
 
     def prepare_update(self, text: str) -> Pending:
         """Fetch a newer version of an installed plugin and show what it runs."""
@@ -159,17 +164,20 @@ class BundleDesk:
             return Pending(lines=[f"{id} {before.version} is up to date."])
 
         done = f"{id} is updated from {before.version} to {staged.record.version}."
-        return self._ask(scope, staged, f"Update {id}?", done)
+        return self._ask(scope, StagedTogether((staged,)), f"Update {id}?", [done])
 
-    def _ask(self, scope: Scope, staged: StagedPlugin, question: str, done: str) -> Pending:
+    def _ask(self, scope: Scope, together: StagedTogether, question: str, done: list[str]) -> Pending:
         """What was fetched is installed on a yes, and removed on a no."""
 
         def agree() -> list[str]:
-            self._follow(scope, partial(self.installer(scope).commit, staged))
-            staged.discard()
-            return [done]
+            self._follow(scope, partial(commit_together, self.installer(scope), together))
+            together.discard()
+            return done
 
-        return Pending(lines=_describe_staged(staged), question=question, agree=agree, drop=staged.discard)
+        lines = [line for staged in reversed(together.plugins) for line in _describe_staged(staged)]
+        return Pending(
+            lines=[*lines, *together.missing], question=question, agree=agree, drop=together.discard
+        )
 
     def prepare_enable(self, text: str) -> Pending:
         """Show what a plugin runs before it is used."""

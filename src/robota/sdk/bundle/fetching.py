@@ -6,19 +6,22 @@ limit for all.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 
 import anyio
+from anyio import to_thread
 from msgspec import Struct
 
 from robota.core.plain_text import clip
 from robota.core.process import clean_environment, run_process
 from robota.core.sync import run_sync
 from robota.sdk.bundle.archive import find_top, unpack
+from robota.sdk.bundle.bundles import list_tree
 from robota.sdk.bundle.download import FETCH_SECONDS, Tell, download, say_nothing
 from robota.sdk.bundle.names import BundleError
-from robota.sdk.bundle.source import Source
+from robota.sdk.bundle.source import MANIFEST, Source
 
 _GIT = (
     "git", "--no-pager", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false",
@@ -28,6 +31,12 @@ _GIT = (
     "-c", "fetch.unpackLimit=1", "-c", "transfer.fsckObjects=true",
 )  # fmt: skip
 _SAID = 600
+MAX_REPOSITORY = 1024 * 1024 * 1024
+"""Bytes on the disk: what git keeps and the files."""
+LOOK_SECONDS = 0.5
+"""Between two looks at how much has come."""
+TOLD_BYTES = 20_000_000
+"""After so many more, whoever waits hears of it."""
 
 
 class Fetched(Struct, frozen=True):
@@ -47,9 +56,11 @@ def fetch(source: Source, into: str, *, tell: Tell = say_nothing, near: str = ""
         return _look_at(source)
     tell(f"Fetching {source.describe()} …")
     os.makedirs(into)
+    if source.kind == "manifest":
+        return _keep_manifest(run_sync(download(source, tell, near)), into)
     if source.kind == "archive":
         return _unpack(run_sync(download(source, tell, near)), source, into)
-    commit = run_sync(_clone(source, into))
+    commit = _fetch_repository(source, into, tell)
     root = os.path.join(into, *source.path.split("/")) if source.path else into
     real = os.path.realpath(into)
     if os.path.realpath(root) != real and not os.path.realpath(root).startswith(real + os.sep):
@@ -57,6 +68,21 @@ def fetch(source: Source, into: str, *, tell: Tell = say_nothing, near: str = ""
     if not os.path.isdir(root):
         raise BundleError(f"{source.location} has no directory {source.path!r}.")
     return Fetched(root, into, commit)
+
+
+def _fetch_repository(source: Source, into: str, tell: Tell) -> str:
+    try:
+        return run_sync(_clone(source, into, tell))
+    except BaseExceptionGroup as group:  # of the task that watches and the one that works
+        refused, rest = group.split(BundleError)
+        if rest is not None or refused is None:
+            raise
+        raise _first(refused) from None
+
+
+def _first(group: BaseExceptionGroup[BundleError]) -> BundleError:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _unpack(data: bytes, source: Source, into: str) -> Fetched:
@@ -72,6 +98,15 @@ def _unpack(data: bytes, source: Source, into: str) -> Fetched:
     return Fetched(find_top(content), content, digest)
 
 
+def _keep_manifest(data: bytes, into: str) -> Fetched:
+    """A marketplace that is its manifest alone: its plugins come from elsewhere."""
+    path = os.path.join(into, MANIFEST)
+    os.makedirs(os.path.dirname(path))
+    with open(path, "wb") as out:
+        out.write(data)
+    return Fetched(into, into, hashlib.sha256(data).hexdigest())
+
+
 def _look_at(source: Source) -> Fetched:
     if not os.path.isdir(source.location):
         raise BundleError(
@@ -83,20 +118,56 @@ def _look_at(source: Source) -> Fetched:
 # --- git ----------------------------------------------------------------------------------------------
 
 
-async def _clone(source: Source, into: str) -> str:
-    """Check a repository out; which commit it is."""
-    wanted, commit = source.sha or source.ref or "HEAD", ""
+async def _clone(source: Source, into: str, tell: Tell) -> str:
+    """Check a repository out; which commit it is. It may take neither too long nor too much of the disk."""
+    commit = ""
     with anyio.move_on_after(FETCH_SECONDS) as scope:
-        await _git(into, "init", "--quiet", "--template=")
-        fetching = ("fetch", "--quiet", "--depth", "1", "--no-tags", "--no-write-fetch-head")
-        await _git(into, *fetching, source.address, f"+{wanted}:refs/robota/fetched", source=source)
-        await _git(into, "checkout", "--quiet", "--detach", "refs/robota/fetched", source=source)
-        commit = await _git(into, "rev-parse", "HEAD")
+        async with anyio.create_task_group() as group:
+            group.start_soon(_watch_size, source, into, tell)
+            commit = await _check_out(source, into)
+            group.cancel_scope.cancel()
     if scope.cancelled_caught:
         raise BundleError(f"{source.describe()} did not come within {FETCH_SECONDS:g} s: try again later.")
     if source.sha and not commit.startswith(source.sha.lower()):
         raise BundleError(f"{source.describe()} is not the commit it has to be, but {commit}: refused.")
     return commit
+
+
+async def _check_out(source: Source, into: str) -> str:
+    wanted = source.sha or source.ref or "HEAD"
+    await _git(into, "init", "--quiet", "--template=")
+    fetching = ("fetch", "--quiet", "--depth", "1", "--no-tags", "--no-write-fetch-head")
+    await _git(into, *fetching, source.address, f"+{wanted}:refs/robota/fetched", source=source)
+    await _git(into, "checkout", "--quiet", "--detach", "refs/robota/fetched", source=source)
+    commit = await _git(into, "rev-parse", "HEAD")
+    _check_size(source, await to_thread.run_sync(measure, into))
+    return commit
+
+
+async def _watch_size(source: Source, into: str, tell: Tell) -> None:
+    """git itself knows no limit."""
+    told = 0
+    while True:
+        await anyio.sleep(LOOK_SECONDS)
+        size = await to_thread.run_sync(measure, into)
+        _check_size(source, size)
+        if size - told >= TOLD_BYTES:
+            told = size
+            tell(f"Fetching {source.describe()}: {size / 1e6:.0f} MB so far")
+
+
+def _check_size(source: Source, size: int) -> None:
+    if size > MAX_REPOSITORY:
+        raise BundleError(f"{source.describe()} is larger than {MAX_REPOSITORY >> 20} MB: refused.")
+
+
+def measure(root: str) -> int:
+    """Bytes of all files below a directory, some of which may vanish meanwhile."""
+    size = 0
+    for path in list_tree(root, with_git=True):
+        with contextlib.suppress(OSError):
+            size += os.lstat(path).st_size
+    return size
 
 
 async def _git(cwd: str, *arguments: str, source: Source | None = None) -> str:

@@ -20,6 +20,7 @@ from robota.core.given import nearest
 from robota.sdk.bundle.bundle import BundlePlugin, BundleSite
 from robota.sdk.bundle.client import MarketplaceClient
 from robota.sdk.bundle.copying import copy_bundle
+from robota.sdk.bundle.dependencies import commit_together, stage_together
 from robota.sdk.bundle.download import Tell, say_nothing
 from robota.sdk.bundle.enabled import EnabledPlugins
 from robota.sdk.bundle.fetching import Fetched, fetch
@@ -113,10 +114,13 @@ class BundlePluginInstaller:
     # --- in -------------------------------------------------------------------------------------------
 
     def install(self, name: str, marketplace: str) -> InstalledPlugin:
-        """Fetch a plugin and use it from now on. Whoever calls this agrees to what it runs; those who want
-        to be asked first use `stage` and look at its report."""
-        with self.stage(name, marketplace) as staged:
-            return self.commit(staged)
+        """Fetch a plugin with those that it needs, and use them from now on. Whoever calls this agrees to
+        what they run; those who want to be asked first use `stage_together` and look at the reports."""
+        together = stage_together(self, name, marketplace)
+        try:
+            return commit_together(self, together)
+        finally:
+            together.discard()
 
     def stage(self, name: str, marketplace: str, *, update: bool = False) -> StagedPlugin:
         """Fetch a plugin and read it, without using it; with `update` it may be installed already."""

@@ -9,6 +9,7 @@ from functools import partial
 from robota.core.messages import Json
 from robota.sdk.bundle.bundle import BundlePlugin, BundleSite
 from robota.sdk.bundle.bundles import Bundles, find_plugin_directories
+from robota.sdk.bundle.dependencies import read_dependencies
 from robota.sdk.bundle.loader import BundlePluginLoader, is_bundle
 from robota.sdk.bundle.lock import Approval, BundleLock, hash_bundle
 from robota.sdk.bundle.names import BundleError, split_id
@@ -86,11 +87,12 @@ def _load_given(
 
 def _check_dependencies(plugin: BundlePlugin, names: Collection[str], problems: list[Problem]) -> None:
     """Name the plugins that it needs and that are not used: nobody agreed to them by installing this one."""
-    wanted = plugin.manifest.fields.get("dependencies")
-    for each in wanted if isinstance(wanted, list) else ():
-        name = split_id(str(each.get("name") if isinstance(each, dict) else each))[0]
+    for each in read_dependencies(plugin.manifest.fields):
+        name, marketplace = split_id(each)
         if name not in names:
-            what = f"It depends on the plugin {name!r}, which is not used here: install or enable it."
+            known = marketplace or split_id(plugin.id)[1]
+            id = f"{name}@{known}" if known else name
+            what = f"It needs the plugin {name!r}, which is not used here: robota plugin install {id}"
             problems.append(Problem(plugin.manifest.source, what, subject=plugin.id))
 
 

@@ -10,10 +10,10 @@ from msgspec import Struct, field
 from robota.core.messages import Json, JsonObject
 from robota.sdk.bundle.manifest import COMPONENTS, NOT_HERE, list_texts, read_object
 from robota.sdk.bundle.names import BundleError, is_safe
-from robota.sdk.bundle.source import Source, read_source
+from robota.sdk.bundle.source import MANIFEST, Source, read_source
 from robota.sdk.problems import Problem
 
-FILE = os.path.join(".claude-plugin", "marketplace.json")
+FILE = MANIFEST
 _KEPT = (*COMPONENTS, *NOT_HERE, "strict", "defaultEnabled", "description")
 """What of an entry counts when the plugin is loaded."""
 
@@ -54,7 +54,10 @@ class MarketplacePlugin(Struct, frozen=True, kw_only=True):
             return str(kind or "unknown")
 
     def read_source(self) -> Source:
-        return read_source(self.source, what=self.id)
+        source = read_source(self.source, what=self.id)
+        if source.kind == "manifest":
+            raise BundleError(f"{self.id} cannot come from {source.location}, which is a file of JSON.")
+        return source
 
     def matches(self, text: str, category: str | None) -> bool:
         """By name, keyword, category or what its description says."""
@@ -81,6 +84,8 @@ class MarketplaceManifest(Struct, frozen=True, kw_only=True):
     owner: str = ""
     plugin_root: str = ""
     renames: Mapping[str, str] = field(default_factory=dict)
+    dependencies_from: tuple[str, ...] = ()
+    """Other marketplaces that its plugins may have plugins from that they need."""
     plugins: tuple[MarketplacePlugin, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -134,6 +139,7 @@ def read_marketplace(root: str) -> MarketplaceManifest:
         owner=str(owner.get("name") or ""),
         plugin_root=str(metadata.get("pluginRoot") or ""),
         renames={str(old): str(new) for old, new in _object(fields.get("renames")).items()},
+        dependencies_from=list_texts(fields.get("allowCrossMarketplaceDependenciesOn")),
         plugins=tuple(plugins.values()),
         problems=tuple(problems),
     )

@@ -13,10 +13,11 @@ from robota.core.given import suggest
 from robota.core.messages import Json, JsonObject
 from robota.sdk.bundle.names import BundleError
 
-SourceKind: TypeAlias = Literal["github", "git", "git-subdir", "archive", "directory"]
+SourceKind: TypeAlias = Literal["github", "git", "git-subdir", "archive", "manifest", "directory"]
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ADDRESS = re.compile(r"(?:https?|ssh|git|file)://[^\s]+")
 _SCP = re.compile(r"[\w.-]+@[\w.-]+:[^\s]+", re.ASCII)
+MANIFEST = os.path.join(".claude-plugin", "marketplace.json")
 _ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar", ".tar.xz", ".tar.bz2")
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 _REF = re.compile(r"[\w.][\w./+-]*", re.ASCII)
@@ -81,7 +82,7 @@ def parse_source(text: str, cwd: str = "") -> Source:
     place = os.path.expanduser(text)
     if text.startswith((".", "/", "~")) or os.path.isdir(os.path.join(cwd, place)):
         path = os.path.abspath(os.path.join(cwd, place))
-        if path.endswith(os.path.join(".claude-plugin", "marketplace.json")):
+        if path.endswith(MANIFEST):
             path = os.path.dirname(os.path.dirname(path))
         return Source(kind="directory", location=path)
     location, _, ref = text.partition("#")
@@ -91,12 +92,19 @@ def parse_source(text: str, cwd: str = "") -> Source:
     if _REPOSITORY.fullmatch(location):
         return _check(Source(kind="github", location=location.removesuffix(".git"), **pins))
     if _ADDRESS.fullmatch(location) or _SCP.fullmatch(location):
-        kind: SourceKind = "archive" if location.endswith(_ARCHIVES) else "git"
+        kind = _kind_of(location)
         return _check(Source(kind=kind, location=location, **pins))
     raise BundleError(
         f"{text!r} is no source of plugins: write owner/name for GitHub, the address of a git repository or "
-        "of a .zip or .tar.gz file, or the path of a directory."
+        "of a .zip, .tar.gz or marketplace.json file, or the path of a directory."
     )
+
+
+def _kind_of(location: str) -> SourceKind:
+    """By how an address ends."""
+    if location.startswith(("http://", "https://")) and location.endswith(".json"):
+        return "manifest"
+    return "archive" if location.endswith(_ARCHIVES) else "git"
 
 
 def read_source(value: Json, *, what: str) -> Source:
@@ -118,11 +126,12 @@ def read_source(value: Json, *, what: str) -> Source:
             location = text["url"]
             if _REPOSITORY.fullmatch(location):
                 location = f"https://github.com/{location}.git"
-            is_archive = kind == "url" and location.endswith(_ARCHIVES)
-            plain: SourceKind = "archive" if is_archive else "git"
+            plain: SourceKind = _kind_of(location) if kind == "url" else "git"
             source = Source(
                 kind="git-subdir" if text["path"] else plain, location=location, path=text["path"], **pins
             )
+        case "manifest" if text["url"]:
+            source = Source(kind="manifest", location=text["url"])
         case "archive" if text["url"]:
             source = Source(kind="archive", location=text["url"], sha256=text["sha256"])
         case "directory" | "local" | "file" if text["path"]:

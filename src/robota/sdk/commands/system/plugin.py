@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,7 +40,12 @@ async def plugin(host: InteractiveSession, args: str) -> CommandResult:
 
 def _desk(host: InteractiveSession) -> BundleDesk:
     extra = host.project.settings.get("extraKnownMarketplaces")
-    return BundleDesk(host.project.places, extra=extra)
+    loop, notice = asyncio.get_running_loop(), host.session.log.notice
+
+    def tell(sentence: str) -> None:
+        loop.call_soon_threadsafe(notice, sentence)
+
+    return BundleDesk(host.project.places, extra=extra, tell=tell)
 
 
 async def _in_thread(work: Callable[..., T], *given: object) -> T:
