@@ -80,6 +80,19 @@ async def test_a_server_that_is_named_is_the_sessions_own_and_needs_no_search(pr
     assert "There is no MCP server 'gone' here, which the agent worker names." in told
 
 
+async def test_a_server_that_the_user_turned_off_stays_off_whatever_an_agent_calls_its_own(
+    project: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    write_servers(project, stub=definition())
+    write_agent(project, {"stub": definition(log=str(log))})
+    provider = ScriptedProvider("Worked.")
+    async with opened(project, provider, settings={"disabledMcpjsonServers": ["stub"]}) as session:
+        await session.kit.subagents.run(TASK)
+    assert theirs(offered(provider.requests[0])) == []
+    assert not log.exists()
+
+
 async def test_what_an_agent_would_start_is_shown_before_the_project_is_trusted(project: Path) -> None:
     write_agent(
         project, {"own": {"command": "start-me", "args": ["--now"]}, "odd": {"url": "https://x.example"}}

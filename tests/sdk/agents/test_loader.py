@@ -117,7 +117,7 @@ def test_what_cannot_be_offered_is_named(
         ("maxTurns: many", "`maxTurns` is 'many', not a number of at least 1"),
         ("memory: everywhere", "`memory` is 'everywhere', which is not one of user, project, local"),
         ("initialPrompt: go", "`initialPrompt` takes no effect: it is for an agent that leads a session"),
-        ("mcpServers: {github: {command: x}}", "`mcpServers` takes no effect here"),
+        ("mcpServers: [github, 3]", "`mcpServers` has 3, neither a name nor a definition"),
         ("permisionMode: plan", "`permisionMode` is not known; did you mean `permissionMode`?"),
     ],
 )

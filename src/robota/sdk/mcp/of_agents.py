@@ -22,14 +22,15 @@ async def bring_servers(
     """Give a subagent the tools of the servers that its definition names, and connect in `own` those that it
     brings along, till its end; what could not be had. A name that the session has a server of means that
     one: rules about it were written for it."""
-    names = (*agent.servers, *(name for name in definitions if name in shared.connections))
+    known = {*shared.connections, *(each.name for each in shared.turned_off)}
+    names = (*agent.servers, *(name for name in definitions if name in known))
     absent = [name for name in names if name not in shared.connections]
     for name in dict.fromkeys(names):
         if (connection := shared.connections.get(name)) is not None:
             await connection.settle()
             tools = (tool for tool in shared.tools_of(connection) if has_server_tool(agent, tool.name))
             child.agent.toolset = child.agent.toolset.plus(*tools)
-    wanted = {name: each for name, each in definitions.items() if name not in shared.connections}
+    wanted = {name: each for name, each in definitions.items() if name not in known}
     if wanted:
         own.policy = SearchPolicy("never")
         own.take(wanted)
