@@ -19,6 +19,7 @@ from statistics import median
 from types import CodeType, FrameType
 
 import pytest
+from bench.verdicts import read_questions
 
 from robota import InteractiveSession, Robota, tool
 from robota.core import (
@@ -32,6 +33,7 @@ from robota.core import (
 )
 from robota.core.bus import EventBus
 from robota.core.context import ContextWindowState
+from robota.core.permissions import command_reading, evaluate_permission
 from robota.core.tool_round import ToolRound
 from robota.providers.chat.reply import ChatContent
 from robota.providers.openai_compatible import OpenAICompatibleProvider
@@ -44,6 +46,7 @@ pytestmark = pytest.mark.anyio
 
 CALLS_PER_ROUND = 170
 CALLS_TO_REQUEST = 195
+CALLS_PER_VERDICT = 95
 CALLS_PER_DELTA = 3
 CALLS_PER_STREAMED_DELTA = 7
 CALLS_PER_DECODED_DELTA = 5
@@ -260,6 +263,21 @@ async def test_the_window_is_measured_for_those_who_hear_of_it(tmp_path: Path) -
     count = await count_to_request(tmp_path, lambda session: session.on("context_update", states.append))
     assert count.by_code[ContextWindowTracker.measure.__code__] == 1
     assert len(states) == 9  # before each request, after each answer, and at the end of each turn
+
+
+def test_a_verdict_about_a_new_command_takes_few_calls() -> None:
+    questions = read_questions()
+
+    def judge() -> None:
+        for call, terms in questions:
+            command_reading.read_again.cache_clear()
+            assert evaluate_permission("Bash", call, **terms) == "auto"
+
+    judge()  # loads the tables of programs and reads the rules
+    count = CallCount()
+    with count.watching():
+        judge()
+    assert count.total / len(questions) <= CALLS_PER_VERDICT
 
 
 def modules_after(statement: str) -> set[str]:

@@ -35,15 +35,15 @@ def cover_parts(allow: RuleSet, invocations: Sequence[Invocation]) -> Cover | Ga
     coverage = _compile(allow)
     if not isinstance(coverage, _Coverage):
         return coverage
-    first: Cover | None = None
+    first: str | None = None
     for invocation in invocations:
         if _is_condition(invocation.command):
             continue
         found = coverage.rule_for(invocation)
         if found is None:
             return Gap(invocation.command.text, coverage.why_not(invocation))
-        first = first or Cover(found)
-    return first or Gap(None, "no rule allows it")
+        first = found if first is None else first
+    return Gap(None, "no rule allows it") if first is None else Cover(first)
 
 
 @lru_cache(maxsize=64)
@@ -60,7 +60,7 @@ def _compile(allow: RuleSet) -> _Coverage | Cover | Gap:
 
 def _is_condition(command: Command) -> bool:
     """`[ … ]` and `test` run nothing; what their words expand to are parts of their own."""
-    return not command.assignments and command.words[0].text in load_programs().conditions
+    return command.words[0].text in load_programs().conditions and not command.assignments
 
 
 class _Coverage:
@@ -81,17 +81,20 @@ class _Coverage:
     def rule_for(self, invocation: Invocation) -> str | None:
         """The text of a rule that covers the invocation and all that it runs."""
         command = invocation.command
-        inert = all(is_inert(assignment, command) for assignment in command.assignments)
         key = command_key(command.words)
-        full = " ".join(command_words(command)) if command.assignments else key
-        for text, pattern in self._near(key) if full is key else self._patterns:
-            before = len(command.assignments)
-            if inert and pattern.allows(key):
-                before = 0
-            elif not before or not pattern.allows(full) or pattern.fixed_words <= before:
-                continue
-            if self._grants(pattern, invocation, pattern.fixed_words - before):
-                return text
+        inert = not command.assignments or all(is_inert(each, command) for each in command.assignments)
+        if not command.assignments:
+            for text, pattern in self._near(key):
+                if pattern.allows(key) and self._grants(pattern, invocation, pattern.fixed_words):
+                    return text
+        else:
+            full, before = " ".join(command_words(command)), len(command.assignments)
+            for text, pattern in self._patterns:
+                behind = inert and pattern.allows(key)
+                if not behind and (not pattern.allows(full) or pattern.fixed_words <= before):
+                    continue
+                if self._grants(pattern, invocation, pattern.fixed_words - (0 if behind else before)):
+                    return text
         unwrapped = invocation.unwrapped
         if inert and unwrapped is not None and unwrapped.inert and self._covers_inner(invocation):
             return self.rule_for(invocation.inner[0])
@@ -114,14 +117,14 @@ class _Coverage:
 
     def _grants(self, pattern: ShellPattern, invocation: Invocation, spelled: int) -> bool:
         """A rule without wildcards grants what it spells out, but not what a shell reads from its input."""
-        unwrapped = invocation.unwrapped
         if not pattern.exact:
             return self._stays_within(invocation, spelled)
+        unwrapped = invocation.unwrapped
         return unwrapped is None or not unwrapped.reads_input or self._covers_inner(invocation)
 
     def _stays_within(self, invocation: Invocation, spelled: int) -> bool:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
-        words = invocation.words
+        words = invocation.command.words
         hazards = find_possible_hazards(words, invocation.script)
         unwrapped = invocation.unwrapped
         if hazards and any(hazard.index >= spelled for hazard in hazards):

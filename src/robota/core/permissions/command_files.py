@@ -33,10 +33,18 @@ _OUTWARD = re.compile(_WIDE.pattern + r"|\.\.|~|\$|/(?![^\s'\"/])|\bcd\b|\bpushd
 
 def _leads_out(command: str) -> bool:
     """Whether anything in a command may lead above the working directory."""
-    for hint in ("/", "$", "..", "~", "cd", "find", "proc", "environ", "pushd"):
-        if hint in command:
-            return _OUTWARD.search(command) is not None
-    return False
+    hinted = (
+        "/" in command
+        or "$" in command
+        or ".." in command
+        or "~" in command
+        or "cd" in command
+        or "find" in command
+        or "proc" in command
+        or "environ" in command
+        or "pushd" in command
+    )
+    return hinted and _OUTWARD.search(command) is not None
 
 
 def _without_globs(word: Word) -> Word:

@@ -23,6 +23,8 @@ from robota.core.shell.effects import substitute
 from robota.core.shell.expansions import find_possible_options
 from robota.core.shell.invocations import Invocation
 
+_DIRECTORIES = frozenset({"workingDirectory", "working_directory", "cwd"})
+
 
 def _cover(reading: Reading, allow: RuleSet) -> Cover | Gap:
     known = reading.covered
@@ -43,11 +45,11 @@ class CommandMatcher:
         directory, unknown = _find_directory(call)
         self._reading = reading = read_command(self._command or "", directory, place.home, place.cwd)
         self._every = reading.every
-        self._files = CommandFiles(call, reading)
+        self._files = files = CommandFiles(call, reading)
         if self._command is None:
             unknown = "the command is missing or is not a text"
         self._problem = reading.unread or unknown or reading.problem
-        if self._problem is None and self._files.shows_environment(self._command or ""):
+        if self._problem is None and files.shows_environment(self._command or ""):
             self._problem = "it reaches /proc, which shows the environment of processes"
 
     # --- deny and ask ---
@@ -67,12 +69,10 @@ class CommandMatcher:
         pattern, command = compile_shell_pattern(written), self._command
         if command is not None and (pattern.denies(command) or pattern.denies(command.strip())):
             return Hit(command)
-        for text, part in self._reading.texts.items():
-            if pattern.denies(text):
-                return Hit(part)
-        for text, part in self._reading.started.items():
-            if pattern.denies(text):
-                return Hit(part)
+        for texts in (self._reading.texts, self._reading.started):
+            for text, part in texts.items():
+                if pattern.denies(text):
+                    return Hit(part)
         unknown = self._why_unknown()
         if unknown is not None:
             return Hit(command, certain=False, reason=unknown)
@@ -101,7 +101,10 @@ class CommandMatcher:
 
     def _possible_texts(self, invocation: Invocation) -> list[list[Item]]:
         """The part with every value that is known filled in."""
-        if all(not word.pieces or word.literal for word in invocation.words):
+        for word in invocation.command.words:
+            if word.pieces and not word.literal:
+                break
+        else:
             return []
         where = invocation.directories[0]
         home, assigned = self._reading.home, frozenset(self._reading.script.assigned)
@@ -133,10 +136,10 @@ class CommandMatcher:
         ):
             return "a link that the command makes may lead what it writes elsewhere"
         programs = {each.program for each in self._every}
-        if "git" in programs:
-            alone = len(programs) == 1 and not self._reading.redirects  # and no table says that git writes
-            return find_doubtful_git(self._every, () if alone else files.touches)
-        return None
+        if "git" not in programs:
+            return None
+        alone = len(programs) == 1 and not self._reading.redirects  # and no table says that git writes
+        return find_doubtful_git(self._every, () if alone else files.touches)
 
     def narrowest(self) -> list[str]:
         """One rule for each part that no rule covers yet, and for each file a redirection would write.
@@ -159,6 +162,8 @@ class CommandMatcher:
 
 def _find_directory(call: Call) -> tuple[str | None, str | None]:
     """Where the command starts, or what is wrong with that."""
+    if _DIRECTORIES.isdisjoint(call.arguments):
+        return call.place.cwd, None
     for name in ("workingDirectory", "working_directory", "cwd"):
         value = call.arguments.get(name)
         if value is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -27,6 +28,10 @@ _GLOB_TOKENS = re.compile(r"(\*+|\?|\[[^\]/]+\])")
 _LOOSEN = str.maketrans({QUOTED_BLANK: " ", COMPUTED: None, LIVE: None})
 
 
+_Matching: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[Glob, ...]]
+"""Globs by how they are best compared: beginnings of texts, whole texts, and the others."""
+
+
 class ShellPattern(Struct, frozen=True):
     strict: tuple[Glob, ...]
     """For allow rules: compared with `command_key`."""
@@ -35,12 +40,16 @@ class ShellPattern(Struct, frozen=True):
     fixed_words: int
     """How many leading words the pattern spells out."""
     exact: bool
+    allowed: _Matching
+    denied: _Matching
 
     def allows(self, key: str) -> bool:
-        return _match_any(self.strict, key)
+        starts, texts, others = self.allowed
+        return key.startswith(starts) or key in texts or (others != () and _match_any(others, key))
 
     def denies(self, text: str) -> bool:
-        return _match_any(self.loose, text)
+        starts, texts, others = self.denied
+        return text.startswith(starts) or text in texts or (others != () and _match_any(others, text))
 
     def may_deny(self, items: list[Item]) -> bool:
         return any(may_match(glob, items) for glob in self.loose)
@@ -69,7 +78,14 @@ def compile_shell_pattern(pattern: str) -> ShellPattern:
     )
     leading = written.split(" ") if words is None else words
     fixed = next((index for index, word in enumerate(leading) if "*" in word), len(leading))
-    return ShellPattern(strict, loose, fixed, exact=not prefix and "*" not in pattern)
+    exact = not prefix and "*" not in pattern
+    return ShellPattern(strict, loose, fixed, exact, _sort(strict), _sort(loose))
+
+
+def _sort(globs: tuple[Glob, ...]) -> _Matching:
+    starts = tuple(glob.literals[0] for glob in globs if glob.literals[1:] == ("",))
+    texts = tuple(glob.literals[0] for glob in globs if glob.literals[1:] == ())
+    return starts, texts, tuple(glob for glob in globs if glob.literals[1:] not in ((), ("",)))
 
 
 def _pattern_words(body: str) -> list[str] | None:

@@ -13,13 +13,14 @@ from robota.core.permissions.command_patterns import command_texts
 from robota.core.permissions.matchers import Cover, Gap
 from robota.core.permissions.rules import RuleSet
 from robota.core.permissions.started import find_perhaps_started, find_started
-from robota.core.shell.builtins import find_outside
+from robota.core.shell.builtins import CHECKS, OUTSIDE, find_outside
 from robota.core.shell.effects import Touch, find_touches
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
 from robota.core.shell.mentions import find_mentions
+from robota.core.shell.programs import load_programs
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
 _REMEMBERED = 1_000  # characters of a command that is worth keeping
@@ -108,16 +109,28 @@ def _read(text: str, directory: str | None, home: str, cwd: str) -> Reading:
         found.insert(0, _as_move(directory, cwd, script))
     invocations = tuple(found)
     every = walk(invocations)
-    redirects = bool(script.redirections)
+    redirects, steers, notable = bool(script.redirections), bool(script.lasting), _notable_names()
     for each in every:
-        problem = problem or _find_problem(each)
-        redirects = redirects or _redirects(each)
-    steering = find_steering(script, every)
+        command = each.command
+        first = command.words[0]
+        if first.pieces or first.text in notable or each.program == "ps":
+            problem = problem or _find_problem(each)
+            steers = True
+        if command.redirections:
+            redirects = True
+        if command.assignments:
+            steers = True
+        if each.scripts:
+            steers = True
+            redirects = redirects or any(inner.redirections for inner in each.scripts)
+    steering = find_steering(script, every) if steers else None
     return Reading(script, directory, home, unread, invocations, every, problem, steering, redirects)
 
 
-def _redirects(invocation: Invocation) -> bool:
-    return bool(invocation.command.redirections) or any(script.redirections for script in invocation.scripts)
+@lru_cache(maxsize=1)
+def _notable_names() -> frozenset[str]:
+    """First words of commands that may be a problem, or set a variable that steers others."""
+    return OUTSIDE | load_programs().setters | CHECKS.keys()
 
 
 read_again = lru_cache(maxsize=1024)(_read)
@@ -127,7 +140,7 @@ def _as_move(directory: str, cwd: str, script: Script) -> Invocation:
     """The working directory of a call is judged like `cd`."""
     target = posixpath.relpath(directory, cwd)
     written = directory if target.startswith("..") else target
-    return Invocation(Command((plain_word("cd"), plain_word(written))), script, (cwd,))
+    return Invocation(Command((plain_word("cd"), plain_word(written))), script, (cwd,), "cd")
 
 
 def _find_problem(invocation: Invocation) -> str | None:

@@ -139,7 +139,7 @@ def make_call(tool_name: str, tool_input: Mapping[str, object], terms: Terms) ->
         return None
     return Call(
         tool_name,
-        tool_input if isinstance(tool_input, Mapping) else {},
+        tool_input if type(tool_input) is dict or isinstance(tool_input, Mapping) else {},
         mode,
         classify_tool(tool_name, terms.get("tool_class")),
         make_place(terms.get("cwd"), terms.get("home"), terms.get("additional_dirs", ())),
@@ -152,13 +152,14 @@ def make_call(tool_name: str, tool_input: Mapping[str, object], terms: Terms) ->
 
 def _decide(call: Call) -> PermissionExplanation:
     by_mode = decide_by_mode(call.mode, call.tool_class)
-    ruled = call.deny.rules or call.ask.rules or call.deny.problems or call.ask.problems
+    deny, ask = call.deny, call.ask
+    ruled = deny.rules or ask.rules or deny.problems or ask.problems
     guarded = call.mode == "acceptEdits" and (call.tool_class == "modify" or call.touches)
     if by_mode == "auto" and not ruled and not guarded and not call.allow.rules:
         return PermissionExplanation("auto", reason=_explain_mode(call, "auto"))
     matcher = _open_matcher(call)
     declared = [(each, _open_matcher(each)) for each in _declared_calls(call)] if call.touches else []
-    for rules, denies in ((call.deny, True), (call.ask, False)):
+    for rules, denies in ((deny, True), (ask, False)) if ruled else ():
         if rules.rules or rules.problems:
             found = _apply(call, matcher, rules, denies=denies)
             for each, other in declared:
@@ -167,7 +168,7 @@ def _decide(call: Call) -> PermissionExplanation:
                     found = answer
             if found is not None:
                 return found
-    return _apply_allow(call, [matcher, *(other for _, other in declared)], by_mode)
+    return _apply_allow(call, [matcher, *[other for _, other in declared]], by_mode)
 
 
 def _declared_calls(call: Call) -> Iterator[Call]:

@@ -57,10 +57,10 @@ class Place(Struct, frozen=True, dict=True):
 
 
 def make_place(cwd: str | None, home: str | None, additional_dirs: Sequence[str]) -> Place:
-    added = [additional_dirs] if isinstance(additional_dirs, str) else additional_dirs or ()
+    added = [additional_dirs] if isinstance(additional_dirs, str) else additional_dirs
     house = os.environ.get("HOME") or os.path.expanduser("~") if home is None else os.fspath(home)
     here = os.path.abspath(cwd or ".") if cwd is None or not cwd.startswith("/") else cwd
-    return Place(*_spell(here, house, tuple(map(os.fspath, added))))
+    return Place(*_spell(here, house, tuple(map(os.fspath, added)) if added else ()))
 
 
 @lru_cache(maxsize=64)

@@ -63,7 +63,7 @@ def _obeys_files_here(directory: str) -> bool:
     while not _is_there(directory + "/.git"):
         if _is_there(directory + "/HEAD") and _is_there(directory + "/refs"):
             return True
-        above = posixpath.dirname(directory)
+        above = directory.rpartition("/")[0] or "/"
         if above == directory:
             return False
         directory = above

@@ -31,6 +31,11 @@ _PLAIN_GIT = frozenset({"add", "checkout", "switch", "restore", "rm", "mv", "res
 
 def find_possible_hazards(words: Sequence[Word], script: Script) -> list[Hazard]:
     """The hazards of a command, also of words that may turn out to be options when it runs."""
+    for word in words:
+        if word.pieces:
+            break
+    else:
+        return find_hazards(words)
     possible = find_possible_options(words, script)
     if not possible:
         return find_hazards(words)

@@ -19,6 +19,7 @@ _TOKENS = re.compile(
     r"|(?<![^ ])([12]?)(>&[12](?![^ ;|&])|>>?(?![>&|(])|<(?![<>&(]))"
     r"|([^ ].*)"
 )
+_PLAIN = re.compile(r" *+[A-Za-z0-9_./:=@%+,^\]-][A-Za-z0-9_./:=@%+,^\] -]*+")
 _PIECES = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^'\"]+)")
 _SPECIAL = frozenset({
     "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done", "case", "esac", "select",
@@ -78,22 +79,33 @@ class _Reader(Struct, eq=False, gc=False):
 
 def read_flat(text: str) -> Script | None:
     """The script, or None when the grammar has to read it."""
+    if not _PLAIN.fullmatch(text):
+        return _read_tokens(text)
+    words = text.split()
+    if words[0] in _SPECIAL or "=" in words[0]:
+        return None
+    return Script([Command(tuple([Word(word, word, word) for word in words]), chain=1)], scopes=2)
+
+
+def _read_tokens(text: str) -> Script | None:
     tokens = _TOKENS.findall(text) if text.isprintable() else ()
     if not tokens or tokens[-1][-1]:
         return None
     reader = _Reader(Script())
-    operator = ""
+    operator, words = "", reader.words
     for plain, mixed, operator, descriptor, redirection, _ in tokens:
         if reader.opening is not None:
             if not reader.end_redirection(plain or mixed):
                 return None
         elif plain:
-            reader.words.append(Word(plain, plain, plain))
+            words.append(Word(plain, plain, plain))
         elif mixed:
-            reader.words.append(_read_mixed(mixed))
+            words.append(_read_mixed(mixed))
         elif redirection:
             reader.begin_redirection(descriptor, redirection)
-        elif not reader.end_command(operator):
+        elif reader.end_command(operator):
+            words = reader.words
+        else:
             return None
     if reader.opening is not None or not (reader.end_command("") or operator == ";"):
         return None
@@ -103,11 +115,14 @@ def read_flat(text: str) -> Script | None:
 
 def _read_mixed(raw: str) -> Word:
     pieces: list[Piece] = []
-    for found in _PIECES.finditer(raw):
-        kind, text = found.lastindex, found[found.lastindex or 0]
-        if kind == 2:  # the grammar begins such a piece with an empty one, so that `""` is a word
+    for single, double, bare in _PIECES.findall(raw):
+        if bare:
+            pieces.append(("text", bare, False))
+        elif single:
+            pieces.append(("text", single, True))
+        else:  # the grammar begins such a piece with an empty one, so that `""` is a word
             pieces.append(("text", "", True))
-        if kind != 2 or text:
-            pieces.append(("text", text, kind != 3))
+            if double:
+                pieces.append(("text", double, True))
     check_word(raw, pieces)
     return build_word(pieces, raw)

@@ -26,6 +26,7 @@ from robota.core.shell.script import (
 
 _BLANKS = re.compile(r"(?:[ \t]|\\\n(?=[ \t])|(?<![^ \t\n])\\\n|(?<=[;&|(])\\\n(?![;&|<>(]))*")
 _BLANK = frozenset(" \t\\")
+_SKIPPED = _BLANK | {"#", "\n"}
 _PLAIN = re.compile(_BLANKS.pattern + r"(?:([A-Za-z0-9_./:=@%+,^\]-]+)(?=[ \t\n;|)]|&(?!>)|\Z))?")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _ODD_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+=|\[)")
@@ -83,8 +84,7 @@ def _read_commands(reader: Reader, closing: str) -> None:
 def _skip_blanks(reader: Reader, *, lines: bool = False) -> None:
     """Move to the next token; with `lines`, over line ends too (where here-documents are read)."""
     src = reader.src
-    while True:
-        character = src[reader.pos : reader.pos + 1]
+    while (character := src[reader.pos : reader.pos + 1]) in _SKIPPED:
         if character in _BLANK:
             reader.take(_BLANKS)
             character = src[reader.pos : reader.pos + 1]
@@ -112,10 +112,8 @@ def _read_list(reader: Reader, *stops: str, may_be_empty: bool = False) -> str:
             reader.pos += len(stop)
             return stop
         start = len(reader.script.commands)
-        _read_and_or(reader)
+        following = _read_and_or(reader)
         empty = True
-        _skip_blanks(reader)
-        following = reader.peek(2)
         if following[:1] == ";" and following not in (";;", ";&"):
             reader.pos += 1
         elif following[:1] == "&":
@@ -148,12 +146,11 @@ def _mark_unsteady(reader: Reader, start: int) -> None:
     reader.script.unsteady.append((start, len(reader.script.commands), reader.scope))
 
 
-def _read_and_or(reader: Reader) -> None:
+def _read_and_or(reader: Reader) -> str:
+    """Pipelines joined by `&&` and `||`; the two characters that follow."""
     doubtful: int | None = None
     while True:
-        _read_pipeline(reader)
-        _skip_blanks(reader)
-        operator = reader.peek(2)
+        operator = _read_pipeline(reader)
         if operator not in ("&&", "||"):
             break
         if operator == "||" and doubtful is None:
@@ -164,14 +161,17 @@ def _read_and_or(reader: Reader) -> None:
         reader.chain = chain if operator == "&&" else reader.script.next_scope()
     if doubtful is not None:  # in `a || cd b && c` the last one may run without the `cd`
         _mark_unsteady(reader, doubtful)
+    return operator
 
 
-def _read_pipeline(reader: Reader) -> None:
+def _read_pipeline(reader: Reader) -> str:
+    """Commands joined by `|`; the two characters that follow."""
     start, outer, piped = len(reader.script.commands), reader.piped, False
-    if reader.peek() == "!" and _KEYWORD.match(reader.src, reader.pos):
+    if reader.src.startswith("!", reader.pos) and _KEYWORD.match(reader.src, reader.pos):
         reader.pos += 1
         _skip_blanks(reader)
-    reader.take(_TIMED)
+    if reader.src.startswith("time", reader.pos):
+        reader.take(_TIMED)
     while True:
         _read_command(reader)
         _skip_blanks(reader)
@@ -186,10 +186,11 @@ def _read_pipeline(reader: Reader) -> None:
     reader.piped = outer
     if piped:
         _mark_unsteady(reader, start)
+    return operator
 
 
 def _read_command(reader: Reader) -> None:
-    if reader.peek() == "(":
+    if reader.src.startswith("(", reader.pos):
         opening = reader.peek(2) if reader.peek(2) == "((" else "("
     else:
         found = _KEYWORD.match(reader.src, reader.pos)
@@ -393,6 +394,8 @@ def _check_timed(words: list[Word]) -> None:
 
 def _read_assignment(word: Word, assignments: list[Assignment]) -> bool:
     """Take a word before the command word as an assignment, if it is one."""
+    if "=" not in word.raw and "[" not in word.raw:
+        return False
     found = _ASSIGNMENT.match(word.raw)
     if found is None:
         if _ODD_ASSIGNMENT.match(word.raw):

@@ -50,7 +50,8 @@ def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) 
         return []
     if options.check == "git":
         return list(_git_hazards(words, possible))
-    return [*_option_hazards(words, 1, options, possible), *_checked(words, options)]
+    found = _option_hazards(words, 1, options, possible)
+    return [*found, *_checked(words, options)] if options.check else found
 
 
 def after_options(words: Sequence[Word]) -> int:
@@ -71,56 +72,60 @@ def read_options(
     """Split the words from `start` on into options and operands, the way the program would."""
     found: list[OptionWord] = []
     operands: list[tuple[int, Word]] = []
-    index = start
-    while index < len(words):
-        text = words[index].text
-        if text == "--" and options.style == "gnu" and (operands or not options.stop_at_operand):
-            operands.extend(enumerate(words[index + 1 :], index + 1))
-            break
-        bundled = options.bundle and index == start and text.isalpha()
-        if bundled or (len(text) > 1 and text[0] == "-"):
-            read = list(_read_option(words, index, options))
-            found.extend(read)
-            index = read[-1].last + 1
-        elif len(operands) + 1 == options.stop_at_operand:
+    index, count, last_operand = start, len(words), options.stop_at_operand
+    while index < count:
+        word = words[index]
+        text = word.text
+        if text[:1] == "-" and text != "-":
+            if text == "--" and options.style == "gnu" and (operands or not last_operand):
+                operands.extend(enumerate(words[index + 1 :], index + 1))
+                break
+            index = _read_option(words, index, options, found)
+        elif options.bundle and index == start and text.isalpha():
+            index = _read_option(words, index, options, found)
+        elif len(operands) + 1 == last_operand:
             operands.extend(enumerate(words[index:], index))
             break
         else:
-            operands.append((index, words[index]))
+            operands.append((index, word))
             index += 1
     return found, operands
 
 
-def _read_option(words: Sequence[Word], index: int, options: ProgramOptions) -> Iterator[OptionWord]:
-    text = words[index].text
+def _read_option(words: Sequence[Word], index: int, options: ProgramOptions, found: list[OptionWord]) -> int:
+    """Find the options of one word; where the next word is that does not belong to them."""
+    word = words[index]
+    text = word.text
     following = words[index + 1] if index + 1 < len(words) else None
-    name, equals, value = text.partition("=")
-    if text.startswith("--") or options.style == "words":
+    if text[:2] == "--" or options.style == "words":
+        name, equals, value = text.partition("=")
         full = _complete(name, options)
-        # A shortened name may as well be an option of its own that takes no value.
-        takes = full in options.valued and not (
-            full != name and following is not None and following.text.startswith("-")
-        )
         if equals:
-            yield OptionWord(index, index, full, words[index], value)
-        elif takes and following is not None:
-            yield OptionWord(index, index + 1, full, following, following.text)
+            found.append(OptionWord(index, index, full, word, value))
+        elif (
+            following is not None
+            and full in options.valued
+            # A shortened name may as well be an option of its own that takes no value.
+            and not (full != name and following.text[:1] == "-")
+        ):
+            found.append(OptionWord(index, index + 1, full, following, following.text))
         else:
-            yield OptionWord(index, index, full)
-        return
-    letters = text.lstrip("-")
+            found.append(OptionWord(index, index, full))
+        return found[-1].last + 1
+    letters, valued = text.lstrip("-"), options.valued
     for offset, letter in enumerate(letters):
         short, rest = "-" + letter, letters[offset + 1 :]
-        wants = short in options.valued
+        wants = short in valued
         if rest and (not (options.bundle and text[0] != "-") if wants else short in options.optional):
-            yield OptionWord(index, index, short, words[index], rest)
-            return
+            found.append(OptionWord(index, index, short, word, rest))
+            break
         if wants and following is not None:
-            yield OptionWord(index, index + 1, short, following, following.text)
+            found.append(OptionWord(index, index + 1, short, following, following.text))
             if not options.bundle:
-                return
+                break
         else:
-            yield OptionWord(index, index, short)
+            found.append(OptionWord(index, index, short))
+    return found[-1].last + 1
 
 
 def _complete(name: str, options: ProgramOptions) -> str:
@@ -136,32 +141,49 @@ def _complete(name: str, options: ProgramOptions) -> str:
 
 def _option_hazards(
     words: Sequence[Word], start: int, options: ProgramOptions, possible: Collection[int]
-) -> Iterator[Hazard]:
+) -> list[Hazard]:
     found, operands = read_options(words, start, options)
-    for option in found:
-        if _is_harmful(option, options):
-            yield Hazard(option.last, option.name, option.text or "")
+    hazards = [
+        Hazard(option.last, option.name, option.text or "")
+        for option in found
+        if _is_harmful(option, options)
+    ]
+    if operands and (possible or options.first or options.verbs or options.operands is not None):
+        hazards += _operand_hazards(words, found, operands, options, possible)
+    if options.passes and any(word.text == "--" for word in words[start:-1]):
+        hazards.append(Hazard(len(words) - 1, "--"))
+    if options.starts or options.contains:
+        for index, word in enumerate(words[start:], start):
+            text = word.text.lower()
+            harmful = text.startswith(options.starts or "\0") or any(
+                part in text for part in options.contains
+            )
+            if harmful and word.text not in options.known:
+                hazards.append(Hazard(index, word.text))
+    return hazards
+
+
+def _operand_hazards(
+    words: Sequence[Word],
+    found: Sequence[OptionWord],
+    operands: Sequence[tuple[int, Word]],
+    options: ProgramOptions,
+    possible: Collection[int],
+) -> Iterator[Hazard]:
     taken = {option.last for option in found if option.value is not None}
     if possible:
         positions = {position for position, _ in operands}
         for index in possible:
             if index not in taken and index in positions:
                 yield Hazard(index, words[index].raw)
-    if operands and (options.first or options.verbs or options.operands is not None):
+    if options.first or options.verbs or options.operands is not None:
         own = [operand for operand in operands if operand[0] not in taken]
         # An option that is not known may have a value, which then is not the first operand.
         before = sum(1 for option in found if option.value is None and own and option.index < own[0][0])
-        yield from _operand_hazards(own, options, before)
-    if options.passes and any(word.text == "--" for word in words[start:-1]):
-        yield Hazard(len(words) - 1, "--")
-    for index, word in enumerate(words[start:], start) if options.starts or options.contains else ():
-        text = word.text.lower()
-        harmful = text.startswith(options.starts or "\0") or any(part in text for part in options.contains)
-        if harmful and word.text not in options.known:
-            yield Hazard(index, word.text)
+        yield from _named_hazards(own, options, before)
 
 
-def _operand_hazards(
+def _named_hazards(
     operands: Sequence[tuple[int, Word]], options: ProgramOptions, before: int
 ) -> Iterator[Hazard]:
     if not operands:
@@ -183,16 +205,16 @@ def _operand_hazards(
 
 
 def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
-    name, text = option.name, option.text
-    known = option.value is None or option.value.literal
+    name, text, value = option.name, option.text, option.value
     if name in options.plain:
         return False
     if name in options.keyed:
+        known = value is None or value.literal
         return text is not None and (not known or _is_harmful_key(text.strip(_KEY_PADDING).lower(), options))
     if name in options.run:
         return True
     if name in options.write:
-        return not (text in _HARMLESS_TARGETS and known)
+        return not (text in _HARMLESS_TARGETS and (value is None or value.literal))
     if not options.closed or name in options.values or name in options.known:
         return False
     return not (
@@ -208,8 +230,6 @@ def _is_harmful_key(text: str, options: ProgramOptions) -> bool:
 
 def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]:
     """Program texts given on the command line, and words whose meaning depends on how they are written."""
-    if not options.check:
-        return
     from robota.core.shell import texts as checks  # noqa: PLC0415 - half a millisecond that most commands save
 
     found, operands = read_options(words, 1, options)

@@ -15,7 +15,7 @@ from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.programs import load_programs, program_name
-from robota.core.shell.runners import Unwrapped, unwrap
+from robota.core.shell.runners import Unwrapped, find_way, unwrap
 from robota.core.shell.script import Command, Scope, Script, ShellSyntaxError, Word
 
 _READ_BY_BASH = frozenset({"BASH_ENV", "BASHOPTS", "ENV", "GLOBIGNORE", "PS0", "PS4", "SHELLOPTS"})
@@ -41,17 +41,14 @@ class Invocation(Struct, frozen=True, gc=False):
     script: Script
     """The text it is part of."""
     directories: Directories
+    program: str
+    """Its name without directories, as written."""
     unwrapped: Unwrapped | None = None
     inner: tuple[Invocation, ...] = ()
     """What it runs for its caller."""
     scripts: tuple[Script, ...] = ()
     opaque: bool = False
     """Whether it runs something that cannot be known."""
-
-    @property
-    def program(self) -> str:
-        """Its name without directories, as written."""
-        return self.command.words[0].text.rpartition("/")[2]
 
     @property
     def words(self) -> tuple[Word, ...]:
@@ -66,15 +63,19 @@ class Invocation(Struct, frozen=True, gc=False):
 
 def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:
     """The commands of a script, each with what it runs in turn."""
-    if not any(map(_moves, script.commands)):
-        return [_open(command, script, directories, home, depth) for command in script.commands]
-    tracked = zip(script.commands, _follow(script, directories, home), strict=True)
-    return [_open(command, script, here, home, depth) for command, (here, _) in tracked]
+    for command in script.commands:
+        if command.words[0].text[-1:] == "d" and _moves(command):  # only these end so
+            tracked = zip(script.commands, _follow(script, directories, home), strict=True)
+            return [_open(command, script, here, home, depth) for command, (here, _) in tracked]
+    return [_open(command, script, directories, home, depth) for command in script.commands]
 
 
 def walk(invocations: tuple[Invocation, ...]) -> tuple[Invocation, ...]:
     """The invocations and everything inside them."""
-    if not any(invocation.inner for invocation in invocations):
+    for invocation in invocations:
+        if invocation.inner:
+            break
+    else:
         return invocations
     found: list[Invocation] = []
     pending = list(reversed(invocations))
@@ -140,18 +141,22 @@ def _is_export(option: str) -> bool:
 def _open(command: Command, script: Script, directories: Directories, home: str, depth: int) -> Invocation:
     """A command with what it runs, when it is a runner."""
     first = command.words[0]
+    program = first.text.rpartition("/")[2]
     if first.pieces and not first.literal:
-        return Invocation(command, script, directories)
-    unwrapped = unwrap(command, fed=bool(script.redirections) and _is_fed(script))
-    extended = first.text.endswith("find") and len(find_possible_hazards(command.words, script)) > len(
+        return Invocation(command, script, directories, program)
+    way = find_way(program)
+    unwrapped = None
+    if way is not None:
+        unwrapped = unwrap(command, way, fed=bool(script.redirections) and _is_fed(script))
+    extended = program[-4:] == "find" and len(find_possible_hazards(command.words, script)) > len(
         find_hazards(command.words)
     )
     if extended:  # a value may add an -exec
         unwrapped = unwrapped or Unwrapped()
     if unwrapped is None:
-        return Invocation(command, script, directories)
+        return Invocation(command, script, directories, program)
     if depth >= MAXIMUM_RUNNERS:
-        return Invocation(command, script, directories, unwrapped, opaque=True)
+        return Invocation(command, script, directories, program, unwrapped, opaque=True)
     inside = (None,) if _changes_directory(command) else directories
     found: list[Invocation] = []
     scripts: list[Script] = []
@@ -168,7 +173,7 @@ def _open(command: Command, script: Script, directories: Directories, home: str,
             parsed, opaque = guess_script(inner.source), True
         scripts.append(parsed)
         found.extend(find_invocations(parsed, inside, home, depth + 1))
-    return Invocation(command, script, directories, unwrapped, tuple(found), tuple(scripts), opaque)
+    return Invocation(command, script, directories, program, unwrapped, tuple(found), tuple(scripts), opaque)
 
 
 def _is_fed(script: Script) -> bool:
@@ -219,8 +224,6 @@ def _is_unsteady(script: Script, index: int) -> bool:
 
 def _moves(command: Command) -> bool:
     first = command.words[0].text
-    if first[-1:] != "d":  # as all of these end
-        return False
     if first == "command":
         return any(word.text in ("cd", "pushd", "popd") for word in command.words[1:4])
     return program_name(first) in ("cd", "pushd", "popd")

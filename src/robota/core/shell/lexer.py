@@ -124,6 +124,8 @@ def read_word(reader: Reader) -> Word:
 
 def check_word(raw: str, pieces: list[Piece]) -> None:
     """Refuse what bash expands in unquoted text beyond names of files and the user's own home."""
+    if "{" not in raw and "~" not in raw:
+        return
     unquoted = "".join([text for kind, text, quoted in pieces if kind == "text" and not quoted])
     if "{" in unquoted and _BRACES.search(raw):
         raise ShellSyntaxError("braces that expand")

@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from shlex import quote
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from robota.core.shell.programs import ProgramOptions, Runner, find_options, load_programs, program_name
+from robota.core.shell.programs import ProgramOptions, Runner, find_options, load_programs
 from robota.core.shell.script import UNKNOWN_WORD, Command, Redirection, Word, plain_word
 
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
@@ -49,14 +50,15 @@ class Unwrapped(Struct, frozen=True, gc=False):
     """Whether it runs what it reads, so that its own words do not say what that is."""
 
 
-def unwrap(command: Command, *, fed: bool = False) -> Unwrapped | None:
+Way: TypeAlias = Callable[[Command], Unwrapped | None] | Runner | ProgramOptions
+"""How to look for what a program runs."""
+
+
+def unwrap(command: Command, way: Way, *, fed: bool = False) -> Unwrapped | None:
     """What a command runs on behalf of its caller; None when it is no runner.
 
     `fed` says that its input may come from a redirection around it.
     """
-    way = _find_way(program_name(command.words[0].text))
-    if way is None:
-        return None
     if not isinstance(way, (Runner, ProgramOptions)):
         return way(command)
     if isinstance(way, Runner):
@@ -69,7 +71,7 @@ def unwrap(command: Command, *, fed: bool = False) -> Unwrapped | None:
 
 
 @lru_cache(maxsize=1024)
-def _find_way(name: str) -> Callable[[Command], Unwrapped | None] | Runner | ProgramOptions | None:
+def find_way(name: str) -> Way | None:
     """How to look for what a program runs; None for one that runs nothing."""
     programs = load_programs()
     if name in programs.shells:

@@ -36,7 +36,10 @@ class Word(Struct, frozen=True, gc=False):
     @property
     def computed(self) -> bool:
         """Whether an expansion decides the value."""
-        return bool(self.pieces) and any(piece[0] != "text" for piece in self.pieces)
+        for piece in self.pieces:  # noqa: SIM110 - asked for most words; a generator would double the cost
+            if piece[0] != "text":
+                return True
+        return False
 
     @property
     def globbed(self) -> bool:
@@ -45,7 +48,10 @@ class Word(Struct, frozen=True, gc=False):
     @property
     def literal(self) -> bool:
         """Whether the value is exactly `text`."""
-        return not self.pieces or not (self.computed or self.globbed)
+        for kind, text, quoted in self.pieces:
+            if kind != "text" or (not quoted and has_glob(text)):
+                return False
+        return True
 
     @property
     def tilde(self) -> bool:
@@ -146,20 +152,17 @@ class Script(Struct, eq=False, gc=False):
 
 
 def build_word(pieces: list[Piece], raw: str) -> Word:
-    text = "".join([piece[1] if piece[0] == "text" else _show(piece) for piece in pieces])
-    key = "".join([_key(piece) for piece in pieces])
-    return Word(text, raw, LIVE + key if raw.startswith("~") else key, tuple(pieces))
-
-
-def _show(piece: Piece) -> str:
-    return "$" + piece[1] if piece[0] == "variable" else piece[1]
-
-
-def _key(piece: Piece) -> str:
-    kind, text, quoted = piece
-    if kind != "text":
-        return COMPUTED + _show(piece)
-    if quoted:
-        return text.replace(" ", QUOTED_BLANK)
-    live = "?" in text or "[" in text
-    return _LIVE_CHARACTERS.sub(LIVE + r"\1", text) if live else text
+    text, key = "", LIVE if raw[:1] == "~" else ""
+    for kind, written, quoted in pieces:
+        if kind != "text":
+            shown = "$" + written if kind == "variable" else written
+            text += shown
+            key += COMPUTED + shown
+            continue
+        text += written
+        if quoted:
+            key += written.replace(" ", QUOTED_BLANK)
+        else:
+            live = "?" in written or "[" in written
+            key += _LIVE_CHARACTERS.sub(LIVE + r"\1", written) if live else written
+    return Word(text, raw, key, tuple(pieces))
