@@ -133,9 +133,9 @@ class ConversationStore:
         return len(self._messages)
 
     @property
-    def entry_count(self) -> int:
-        """How long `history` is."""
-        return len(self._entries)
+    def entries(self) -> Sequence[Message | HistoryEntry]:
+        """The whole timeline, messages as they are."""
+        return self._entries
 
     def messages_for_api(self) -> Sequence[Message]:
         """The model's view as it is now; it stays as it is while the conversation grows."""

@@ -117,7 +117,7 @@ class ShownHistory(Sequence[HistoryEntry]):
 
     def __init__(self, conversation: ConversationStore) -> None:
         self._conversation = conversation
-        self._count = conversation.entry_count
+        self._count = len(conversation.entries)
         self._entries: list[HistoryEntry] | None = None
 
     def _made(self) -> list[HistoryEntry]:

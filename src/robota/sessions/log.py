@@ -4,6 +4,7 @@ done to it from outside, what it learnt from the world.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,14 +31,11 @@ from robota.core.messages import (
     Message,
     Prompt,
     ToolMessage,
-    chat_entry_to_message,
-    is_chat_entry,
     prompt_text,
 )
 from robota.core.plain_text import clean_sentence
 from robota.core.tool import Tool, tool_class
 from robota.sessions.journal import records
-from robota.sessions.journal.port import Position
 from robota.sessions.journal.records import KeptField
 from robota.sessions.past import refuse_to_forget
 
@@ -56,9 +54,53 @@ if TYPE_CHECKING:
 
 INJECTED = "injected"
 """The origin of a message that came from outside while a run was under way."""
+SLICE = 0.02
+"""Seconds for which a conversation is copied into the journal before others have their turn."""
 SPARE_NUMBERS = 1_000_000
 """After an end that was not orderly, events go on at the next multiple of this: so a number that somebody saw
 and that the disk lost is never given again."""
+
+
+class _HistoryCopy(Struct, eq=False):
+    """What a conversation has that its journal does not, on its way there; the journal knows of no rewind.
+
+    The loop goes on between two slices of it. Cut short, it goes on with the next use of the journal.
+    """
+
+    conversation: ConversationStore
+    entries: int
+    """How many the journal has, and how many of them are messages."""
+    messages: int
+
+    @classmethod
+    def begin(cls, conversation: ConversationStore, start: int) -> _HistoryCopy:
+        conversation.aside = conversation.aside if start else []
+        known = sum(not isinstance(entry, HistoryEntry) for entry in conversation.entries[:start])
+        return cls(conversation, start, known)
+
+    def restart(self) -> records.HistoryCleared:
+        """What was copied so far does not count."""
+        self.conversation.aside, self.entries, self.messages = [], 0, 0
+        return records.HistoryCleared()
+
+    async def run(
+        self, log: EventLog, announce: Callable[[Message, int], None], check: Callable[[], None]
+    ) -> None:
+        """Write all of it, also what is added meanwhile; `check` raises when nothing may be written."""
+        loop = asyncio.get_running_loop()
+        pause = loop.time() + SLICE
+        while self.entries < len(self.conversation.entries):
+            entry = self.conversation.entries[self.entries]
+            self.entries += 1
+            if isinstance(entry, HistoryEntry):
+                log.write(records.EntryRecord(entry=entry))
+            else:
+                self.messages += 1
+                announce(entry, self.messages - 1)
+            if loop.time() >= pause:
+                await asyncio.sleep(0)
+                check()
+                pause = loop.time() + SLICE
 
 
 class SessionLog(Struct, eq=False):
@@ -87,6 +129,9 @@ class SessionLog(Struct, eq=False):
     _waiting_for_journal: list[Callable[[], None]] = []
     opened: bool = False
     """The journal has all that happens from here on."""
+    copy: _HistoryCopy | None = None
+    """Under way: the journal does not have the whole conversation yet."""
+    _opening: asyncio.Lock | None = None
     used: bool = False
     """Something happened that belongs into a journal."""
     closed: bool = False
@@ -106,17 +151,16 @@ class SessionLog(Struct, eq=False):
     async def open(self) -> None:
         """Have the journal ready: a new one begins with what the session is made of."""
         self.require_open()
-        if self.opened:
+        if self.opened and self.copy is None:
             return
-        log = self.event_log
-        if log is not None:
-            log.journal.on_trouble = self.notice
-            last = await log.journal.open()
-            if self.seen is not None and last.record > self.seen:
-                await self._read_again(log.journal)
-            if last.record and not self._known and not self.begins_again:
-                await refuse_to_forget(log.journal)
-            self._begin(log, last)
+        if (log := self.event_log) is not None:
+            self._opening = self._opening or asyncio.Lock()
+            async with self._opening:  # a large conversation takes a while, and others may come meanwhile
+                if not self.opened:
+                    await self._begin(log)
+                if self.copy is not None:
+                    await self.copy.run(log, self.announce, self.require_open)
+                    self.copy = None
         self.opened = self.used = True
         waiting, self._waiting_for_journal = self._waiting_for_journal, []
         for act in waiting:
@@ -132,13 +176,19 @@ class SessionLog(Struct, eq=False):
                 f"Session {self._session_id} went on elsewhere since this one was restored: restore it again."
             )
         start = fold_journal(journal.read(), self._session_id)
-        known = start.conversation.entry_count
+        known = len(start.conversation.entries)
         self._conversation.adopt(start.conversation, self._known)
         self._known = known
         self.catch_up(start)
 
-    def _begin(self, log: EventLog, last: Position) -> None:
-        events = self._events
+    async def _begin(self, log: EventLog) -> None:
+        events, journal = self._events, log.journal
+        journal.on_trouble = self.notice
+        last = await journal.open()
+        if self.seen is not None and last.record > self.seen:
+            await self._read_again(journal)
+        if last.record and not self._known and not self.begins_again:
+            await refuse_to_forget(journal)
         spare = 0 if last.closed else SPARE_NUMBERS - last.event % SPARE_NUMBERS
         events.seq = max(events.seq, last.event + spare)
         log.writer.event = events.seq
@@ -146,26 +196,15 @@ class SessionLog(Struct, eq=False):
         self._detach = log.attach(events)
         self.opened = True
         described = self._describe()
+        goes_on = last.record and not self.begins_again
+        self.copy = _HistoryCopy.begin(self._conversation, self._known if goes_on else 0)
         if not last.record:
             self.report(SessionInit, data=described)
-            self._copy_history(0)
             return
         del described["systemPrompt"], described["toolSchemas"]  # said in its first record
         log.write(convert(described, records.SessionResumed))
         if self.begins_again:
             log.write(records.HistoryCleared())
-        self._copy_history(0 if self.begins_again else self._known)
-
-    def _copy_history(self, start: int) -> None:
-        """Write down what the conversation has that the journal does not; it will know of no rewind."""
-        self._conversation.aside = self._conversation.aside if start else []
-        index = sum(map(is_chat_entry, self._conversation.history[:start]))
-        for entry in self._conversation.history[start:]:
-            if is_chat_entry(entry):
-                self.announce(chat_entry_to_message(entry), index)
-                index += 1
-            else:
-                self.write(records.EntryRecord(entry=entry))
 
     def require_open(self) -> None:
         if self.closed:
@@ -227,7 +266,9 @@ class SessionLog(Struct, eq=False):
         if conversation.has_pending_assistant or called:
             self._waiting.append(message)
         else:
-            self.announce(message, conversation.append(message))
+            index = conversation.append(message)
+            if self.copy is None:  # else it comes there in its turn
+                self.announce(message, index)
         return message
 
     def end_round(self) -> None:
@@ -241,12 +282,13 @@ class SessionLog(Struct, eq=False):
         self.require_open()
         self.used = True
         self._conversation.add_entry(entry)
-        self.write(records.EntryRecord(entry=entry))
+        if self.copy is None:
+            self.write(records.EntryRecord(entry=entry))
 
     def record_restart(self, record: records.HistoryCleared | records.HistoryRewound) -> None:
         """The conversation does not go on where it was."""
         self.used, self.begins_again = True, self.begins_again or not self.opened
-        self.write(record)
+        self.write(record if self.copy is None else self.copy.restart())
 
     def announce(self, message: Message, index: int) -> None:
         if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):

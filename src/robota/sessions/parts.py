@@ -118,7 +118,7 @@ def make_log(
         agent.events,
         conversation,
         describe,
-        conversation.entry_count,
+        len(conversation.entries),
         secrets,
         seen=None if known is None or known.position is None else known.position.record,
         begins_again=known is not None and known.mended,

@@ -80,7 +80,7 @@ class Snapshots(Struct, eq=False):
 
     def save_if_due(self) -> None:
         """After a prompt: at once where the store is all there is, else when the session has a moment."""
-        if self._store is None or not self._log.opened:
+        if self._store is None or not self._log.opened or self._log.copy is not None:
             return
         if self._log.journal is None:
             self.save()
