@@ -45,7 +45,7 @@ from robota.testing.model_server import ModelServer
 pytestmark = pytest.mark.anyio
 
 CALLS_PER_ROUND = 170
-CALLS_TO_REQUEST = 195
+CALLS_TO_REQUEST = 184
 CALLS_PER_VERDICT = 100
 CALLS_PER_DELTA = 3
 CALLS_PER_STREAMED_DELTA = 7

@@ -89,10 +89,6 @@ _UNLIMITED: nullcontext[None] = nullcontext()
 
 def deadline(idle: float | None, total: float | None) -> Limit:
     """The deadline for a model call; a time that is `None`, infinite or not positive is no limit."""
-    if idle is not None or total is not None:
-        idle, total = _usable(idle), _usable(total)
+    idle = idle if idle is not None and 0 < idle < _NEVER else None
+    total = total if total is not None and 0 < total < _NEVER else None
     return _UNLIMITED if idle is None and total is None else Deadline(idle, total)
-
-
-def _usable(seconds: float | None) -> float | None:
-    return seconds if seconds is not None and 0 < seconds < _NEVER else None

@@ -125,8 +125,8 @@ class Loop:
             while going:
                 self.control.check()
                 self.recorder.round = state.rounds + 1
-                if steps is not None:
-                    self.add(await steps.before_round(state))
+                if steps is not None and (news := await steps.before_round(state)):
+                    self.add(news)
                 instruction = state.instruction  # now: new words may lift what a guard has decided
                 using, toolset = agent.using, agent.toolset if instruction is None else NO_TOOLS
                 if self.is_over_capacity(using):

@@ -181,7 +181,7 @@ class Assembly:
 
     @property
     def kit(self) -> Kit:
-        return require_made(self._kit)
+        return self._kit or require_made(self._kit)
 
     async def make(self, switch_mode: SwitchMode, tools: Sequence[Tool]) -> Session:
         """Read the files in a thread of their own, so that the loop goes on, and put everything together."""

@@ -387,7 +387,7 @@ class InteractiveSession(Closing):
         if assembly is None:
             return await session.submit(prompt, output=output, **options)
         with (kit := assembly.kit).skills.turn(prompt, options) as skill:
-            text = prompt_text(prompt)
+            text = prompt if isinstance(prompt, str) else prompt_text(prompt)
             words = options.get("raw_input") or text
             await kit.prepare(words)
             if "@" in text and not verbatim:

@@ -73,8 +73,10 @@ class ContextWindowTracker:
     @property
     def should_auto_compact(self) -> bool:
         """Whether it is time for an automatic compaction."""
+        if self._threshold is False:
+            return False
         used = self._conversation.tally.tokens()
-        if self._threshold is False or used < self.max_tokens * self._threshold:
+        if used < self.max_tokens * self._threshold:
             return False
         if self._floor_epoch != self._conversation.epoch:  # cleared since: the floor is of another history
             return True

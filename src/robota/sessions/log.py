@@ -150,9 +150,9 @@ class SessionLog(Struct, eq=False):
 
     async def open(self) -> None:
         """Have the journal ready: a new one begins with what the session is made of."""
-        self.require_open()
-        if self.opened and self.copy is None:
+        if self.opened and self.copy is None and not self.closed:
             return
+        self.require_open()
         if (log := self.event_log) is not None:
             self._opening = self._opening or asyncio.Lock()
             async with self._opening:  # a large conversation takes a while, and others may come meanwhile

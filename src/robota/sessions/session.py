@@ -158,7 +158,7 @@ class Session(Closing):
             admit_call=self.admission.admit_call,
         )
         self.rules = self.enforcer.rules
-        self.rules.meet(tool.name for tool in agent.tools)
+        self.rules.meet([tool.name for tool in agent.tools])
         self.steps = TurnSteps(
             agent,
             log=self.log,
@@ -284,12 +284,13 @@ class Session(Closing):
         """Take one prompt to its end. An abort or a failing model is a result, not an exception. `raw_input`
         is what the user typed, when the prompt was made from it, `display_input` what front ends show."""
         aborts = self.steps.aborts
-        check_prompt(prompt)
+        if not isinstance(prompt, str):
+            check_prompt(prompt)
         if id and self.past.cut is not None and self.past.cut.submit_id == id:
             return await self.continue_run(output=output, settings=settings)
         if id in self.past.results:
             return read_output(self.past.results[id], output)
-        text = prompt_text(prompt)
+        text = prompt if isinstance(prompt, str) else prompt_text(prompt)
         if self.agent.streaming:  # a run whose stream was left may still be ending
             await wait_for_readers(self.agent)
             if self._ended is not None and not self.agent.is_running:
@@ -302,7 +303,8 @@ class Session(Closing):
             if id in self.past.results:  # somebody else has submitted it meanwhile
                 return read_output(self.past.results[id], output)
             await self.log.accept(prompt, words, display_input, id)
-            update_web_tools(self)
+            if self.options.native_web_tools is not None:
+                update_web_tools(self)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
             await self.log.sync()

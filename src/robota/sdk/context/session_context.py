@@ -80,7 +80,8 @@ class SessionContext:
         """Have the next prompt sent with a system prompt that is right now, with what is remembered in it,
         and with the files that are kept and have changed since."""
         session, known = self._session, self._parts
-        mode, dirs = session.permission_mode, session.rules.additional_dirs
+        rules = session.rules
+        mode, dirs = rules.rules.mode, rules.additional_dirs
         window = session.tracker.max_tokens
         if (memory, mode, dirs, window) != (
             known.memory,

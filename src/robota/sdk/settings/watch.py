@@ -41,7 +41,10 @@ class FileWatch:
             if self._many and now - self._looked < rest:
                 return []
             self._looked = now
-        changed = [path for path in self._absent if access(path, F_OK)]
+        changed: list[str] = []
+        for path in self._absent:  # every prompt comes by here: a comprehension would cost a call
+            if access(path, F_OK):
+                changed.append(path)  # noqa: PERF401 - see above
         for path, before in self._looks.items():
             try:
                 facts = stat(path)

@@ -48,6 +48,8 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
 
         for kind in _KINDS:
             for rule in getattr(self, kind):
+                if rule in tools:
+                    continue
                 name = rule.partition("(")[0].strip()
                 problem = None if name in tools else find_unknown_tool(name, tools)
                 if problem is not None:
@@ -121,8 +123,8 @@ class LiveRules:
     def meet(self, tools: Iterable[str]) -> None:
         """A session with these tools obeys from now on; a rule that names no tool raises."""
         above = None if self.above is None else self.above._tools
-        self._tools = frozenset(tools) | (self._tools or frozenset()) | (above or frozenset())
-        self.check(self._rules)
+        self._tools = frozenset(tools).union(self._tools or (), above or ())
+        self._rules.refuse_unknown(self._tools)
 
     def replace(
         self, rules: PermissionRules | None = None, *, additional_dirs: Iterable[str] | None = None
