@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,7 @@ async def run_bare(provider: Metronome) -> None:
     from robota import InteractiveSession
     from robota.sdk.view.model import Block, Live
     from robota.sdk.view.presenter import Presenter
+    from robota.sdk.view.status import read_status
     from robota.tui.blocks import render_block
     from robota.tui.theme import choose_theme
     from robota.tui.words import load_words
@@ -118,7 +120,7 @@ async def run_bare(provider: Metronome) -> None:
         def status(self, status: Status) -> None: ...
 
     async with InteractiveSession(provider=provider, model="m", context_window=10_000_000) as session:
-        presenter = Presenter(session, Printer(), load_words("en"))
+        presenter = Presenter(session, Printer(), load_words("en"), status=partial(read_status, session))
         await session.ready()
         presenter.flush()
         print("READY", flush=True)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import prompt_toolkit.utils
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from robota.tui.cells import cut, cut_front, tail_height, tail_page, wrap, wrap_line
+from robota.tui.cells import count_cells, cut, cut_front, tail_height, tail_page, wrap, wrap_line
 
 texts = st.text(alphabet="ab 漢字한é\u0301\t-", max_size=200)
 
@@ -52,3 +53,13 @@ def test_only_the_end_of_a_long_text_is_looked_at() -> None:
 
 def test_a_wide_character_that_does_not_fit_goes_to_the_next_line() -> None:
     assert wrap("漢字漢", 5) == ["漢字", "漢"]
+
+
+def test_measuring_text_remembers_letters_and_no_texts() -> None:
+    known = prompt_toolkit.utils._CHAR_SIZES_CACHE
+    for number in range(50):
+        wrap_line(f"{number} 漢字 " * 12, 30)
+        cut(f"{number} 한글 " * 9, 20)
+        cut_front(f"{number} 한글 " * 9, 20)
+    assert all(len(text) == 1 for text in known if text.startswith(tuple("0123456789")))
+    assert count_cells("漢字 a") == 6

@@ -12,6 +12,13 @@ KEPT_FREE = 5
 """Rows of the screen that the tail leaves alone."""
 
 
+def count_cells(text: str) -> int:
+    """Letter by letter: of whole texts prompt_toolkit would remember every one that it ever saw."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    return sum(map(get_cwidth, text))
+
+
 def wrap_line(line: str, width: int) -> list[str]:
     """A line in pieces of at most `width` cells, cut at blanks where there are any."""
     line = line.expandtabs(4)
@@ -26,7 +33,7 @@ def wrap_line(line: str, width: int) -> list[str]:
             cut = blank + 1 if blank > start else at
             pieces.append(line[start:cut].rstrip())
             start, blank = cut, -1
-            used = get_cwidth(line[start:at])
+            used = count_cells(line[start:at])
         used += cells
         if letter == " ":
             blank = at
@@ -39,7 +46,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 def cut(text: str, width: int) -> str:
     """The beginning of a line that is too long, with a sign that there is more."""
-    if get_cwidth(text) <= width:
+    if count_cells(text) <= width:
         return text
     used, kept = 1, []
     for letter in text:
@@ -52,7 +59,7 @@ def cut(text: str, width: int) -> str:
 
 def cut_front(text: str, width: int) -> str:
     """The end of a line that is too long: of a path, the name of the file."""
-    if get_cwidth(text) <= width:
+    if count_cells(text) <= width:
         return text
     used, kept = 1, []
     for letter in reversed(text):
