@@ -295,6 +295,8 @@ _HASH = (
     r"\$[./A-Za-z0-9]{43}|argon2id?\$v=\d{1,3}\$m=\d{1,9},t=\d{1,3},p=\d{1,3}\$[A-Za-z0-9+/]{8,40}\$[A-Za-z0-9+/]{20})"
 )
 
+_NET_USE = lazy_pattern(r"(?i)\bnet use [^\n]{1,200}\Z")
+
 COMMANDS: tuple[Rule, ...] = (
     # Options
     Rule("--", rf"(?=[a-z])(?<![\w-]--)[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
@@ -319,6 +321,8 @@ COMMANDS: tuple[Rule, ...] = (
     ),
     Rule("echo ", rf"(?:-n )?(?=\\{{0,7}}[\"']?[^\s|$]{{4,80}} \| {_READERS})", _piped, needs=("|",)),
     Rule("login", _LOGIN, _logged_in),
+    Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", _word, needs=("alias set",)),
+    Rule("/user:", r"\S{1,80} (?=[^\s/*])", _after(_NET_USE, _word), needs=("/user:",), folded=True),
     Rule("htpasswd -", r"\w{0,4}b\w{0,4} \S{1,80} \S{1,40} ", _word, needs=("pass",)),
     Rule("pass:", r"(?:(?<=-pass pass:)|(?<=-passin pass:)|(?<=-passout pass:))", _word, needs=("pass",)),
     Rule("ConvertTo-SecureString ", r"(?:-String )?(?=\\{0,7}[\"'])", _word, needs=("securestring",)),

@@ -112,6 +112,7 @@ _OTHER_KEYS = word_set(
 )
 _FIXED_SUFFIXES = (
     "password", "passwd", "passphrase", "passcode", "secret", "authorization", "credentials", "credential",
+    "sshpass",
 )  # fmt: skip
 _GLUED = ("password", "apikey", "accesstoken", "refreshtoken", "privatekey", "secretkey")
 TRAILERS = (
