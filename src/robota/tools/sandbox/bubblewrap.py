@@ -43,10 +43,13 @@ def find_bubblewrap(policy: SandboxPolicy) -> str | None:
     directories = [
         directory
         for directory in os.environ.get("PATH", os.defpath).split(os.pathsep)
-        if os.path.isabs(directory)
-        and not any(is_inside(os.path.realpath(directory), root) for root in policy.writable)
+        if os.path.isabs(directory) and not _is_below(os.path.realpath(directory), policy.writable)
     ]
     return shutil.which("bwrap", path=os.pathsep.join(directories)) if directories else None
+
+
+def _is_below(path: str, roots: Sequence[str]) -> bool:
+    return any(is_inside(path, root) for root in roots)
 
 
 def wrap_in_bubblewrap(
