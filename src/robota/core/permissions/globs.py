@@ -14,7 +14,7 @@ from msgspec import Struct
 
 ANY_TEXT = 0  # an unquoted expansion: any text, blanks included
 ANY_WORD = 1  # a quoted expansion: any text that stays one word
-ANY_NAME = 2  # `*` in a file-name glob: no blank, no slash
+ANY_NAME = 2  # `*` in a file-name glob: no slash, and no blank where words are compared
 VISIBLE_NAME = 3  # the same at the start of a path component, where a dot must be written
 ONE_CHARACTER = 4  # `?` or `[…]` in a file-name glob
 
@@ -23,6 +23,7 @@ Item: TypeAlias = str | int
 
 _BARRED: dict[Item, str] = {ANY_TEXT: "", ANY_WORD: " ", ANY_NAME: " /", VISIBLE_NAME: " /"}
 """The characters that a hole of any length cannot hold."""
+_BARRED_IN_PATHS = {item: barred.strip() for item, barred in _BARRED.items()}
 
 
 class Glob(Struct, frozen=True):
@@ -52,8 +53,12 @@ def compile_glob(pattern: str) -> Glob:
     return Glob(tuple(piece for index, piece in enumerate(pieces) if piece or index in (0, len(pieces) - 1)))
 
 
-def may_match(glob: Glob, items: Sequence[Item]) -> bool:
-    """Whether some value of the holes makes the text match; exact when there are no holes."""
+def may_match(glob: Glob, items: Sequence[Item], *, path: bool = False) -> bool:
+    """Whether some value of the holes makes the text match; exact when there are no holes.
+
+    In a path a blank is a character like any other, in a command it parts two words.
+    """
+    barred = _BARRED_IN_PATHS if path else _BARRED
     if all(isinstance(item, str) for item in items):
         return glob.matches("".join(str(item) for item in items))
     first, head = glob.literals[0], items[0] if isinstance(items[0], str) else ""
@@ -65,7 +70,7 @@ def may_match(glob: Glob, items: Sequence[Item]) -> bool:
     states = _close({0}, steps)
     for item in items:
         for token in item if isinstance(item, str) else (item,):
-            states = _advance(states, steps, token)
+            states = _advance(states, steps, token, barred)
             if not states:
                 return False
     return len(steps) in states
@@ -82,27 +87,28 @@ def _close(states: set[int], steps: list[str | None]) -> set[int]:
     return closed
 
 
-def _advance(states: set[int], steps: list[str | None], token: Item) -> set[int]:
+def _advance(states: set[int], steps: list[str | None], token: Item, barred: dict[Item, str]) -> set[int]:
     """Where in the pattern a match may be after one more character or hole of the text."""
-    if token in _BARRED:
-        return _close(_fill(states, steps, token), steps)
+    if token in barred:
+        return _close(_fill(states, steps, token, barred[token]), steps)
+    parting = barred[ANY_NAME]
     following: set[int] = set()
     for state in states:
         step = steps[state] if state < len(steps) else ""
         if step is None:
             following.add(state)
-        elif step == token or (token == ONE_CHARACTER and step not in ("", " ", "/")):
+        elif step == token or (token == ONE_CHARACTER and step and step not in parting):
             following.add(state + 1)
     return _close(following, steps)
 
 
-def _fill(states: set[int], steps: list[str | None], hole: Item) -> set[int]:
+def _fill(states: set[int], steps: list[str | None], hole: Item, barred: str) -> set[int]:
     reached = set(states)
     for state in states:
         for position in range(state, len(steps)):
             step = steps[position]
             hidden = hole == VISIBLE_NAME and position == state and step == "."
-            if step is not None and (step in _BARRED[hole] or hidden):
+            if step is not None and (step in barred or hidden):
                 break
             reached.add(position + 1)
     return reached

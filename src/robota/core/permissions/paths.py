@@ -313,9 +313,9 @@ class DeniedPaths:
     def may_hit(self, items: Sequence[Item]) -> bool:
         """Whether a partly known absolute path could be one that the rule reaches."""
         folded = [_fold(item) if isinstance(item, str) else item for item in items]
-        return any(may_match(glob, folded) for glob in self._possible)
+        return any(may_match(glob, folded, path=True) for glob in self._possible)
 
     def reaches_below(self, forms: PathForms) -> bool:
         """Whether the rule is about something below the path, so that walking the tree could meet it."""
         trees: list[list[Item]] = [[_fold(form).rstrip("/") + "/", ANY_TEXT] for form in forms.every]
-        return any(may_match(glob, tree) for glob in self._anchored for tree in trees)
+        return any(may_match(glob, tree, path=True) for glob in self._anchored for tree in trees)
