@@ -127,7 +127,7 @@ def main() -> None:
         url = bench.service.url
         command = ["-m", "robota", "-p", "Hello", "--base-url", url, "--model", "m"]
         ours, floor = bench.compare(command, [str(HERE / "first_answer_floor.py"), url], repeats)
-        show("robota -p to its request, beside httpx2", ours.asked, floor.asked, 1.6)
+        show("robota -p to its request, beside httpx2", ours.asked, floor.asked, 1.2)
         show("… to its end", ours.wall, floor.wall, 1.6)
         show("… CPU", ours.cpu, floor.cpu, 1.6)
         print(f"{'… peak memory':<42} {floor.mib:8.1f} MiB {ours.mib:8.1f} MiB {'':7}  (goal 45 MiB)")
