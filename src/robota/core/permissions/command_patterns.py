@@ -19,12 +19,21 @@ from robota.core.shell.effects import substitute
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import after_options
 from robota.core.shell.programs import program_name
-from robota.core.shell.script import COMPUTED, LIVE, QUOTED_BLANK, Command, ShellSyntaxError, Word, has_glob
+from robota.core.shell.script import (
+    COMPUTED,
+    LIVE,
+    QUOTED_BLANK,
+    Command,
+    ShellSyntaxError,
+    Word,
+    has_glob,
+    spans_bracket,
+)
 
 MAXIMUM_GLOB_LENGTH = 4_096
 
 _NUMERIC = frozenset("?$!#")  # parameters whose value is a number
-_GLOB_TOKENS = re.compile(r"(\*+|\?|\[[^\]/]+\])")
+_GLOB_TOKENS = re.compile(r"(\*+|\?|\[[!^]?\]?(?:\[[:.=][^\]/]*[:.=]\]|[^\]/])*\])")
 _LOOSEN = str.maketrans({QUOTED_BLANK: " ", COMPUTED: None, LIVE: None})
 
 
@@ -143,7 +152,11 @@ def word_items(word: Word, *, loose: bool = False) -> list[Item]:
     if not word.pieces:
         return [word.text]
     found: list[Item] = []
+    live = [text for kind, text, quoted in word.pieces if kind == "text" and not quoted]
+    spans = len(live) > 1 and spans_bracket(live)
     for kind, text, quoted in word.pieces:
+        if spans and kind == "text" and not quoted and text.rfind("[") > text.rfind("]"):
+            return [*found, *_glob_items(text[: text.rfind("[")], at_start=not found), ANY_TEXT]
         if kind == "text":
             found.extend([text] if quoted else _glob_items(text, at_start=not found))
         elif kind == "variable" and text in _NUMERIC:

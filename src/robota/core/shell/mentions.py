@@ -18,7 +18,7 @@ from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
 from robota.core.shell.script import UNKNOWN_WORD, Word, plain_word
 
-_PARTS = re.compile(r"[=@:,;<|{}]+|\([a-z,]*\)")
+_PARTS = re.compile(r"[=@:,;<|{}\"]+|\([a-z,]*\)")
 _TOKENS = re.compile(r"[^\w./~+@%-]+")
 _MOVES = re.compile(
     r"(-[CD]|--(?:directory|chdir|cwd|prefix|working-directory|work-tree))(?:=?(.+))?\Z", re.DOTALL
@@ -28,12 +28,15 @@ _GIT_FILES = frozenset({
     "-F", "-f", "-t", "-O", "-X", "-S", "--file", "--template", "--pathspec-from-file", "--contents",
     "--exclude-from", "--ignore-revs-file", "--add-file", "--signature-file", "--mailmap-file", "--no-index",
 })  # fmt: skip
+_GIT_TREES = frozenset({"--no-index", "--untracked", "archive", "fast-export"})
 _PATCHES = re.compile(r"-(?:p|u|U.*|L.*|c|m)\Z|--(?:pat|cc|uni|word-|color-w|remerge|full-d|diff-m)")
 _LOCAL = re.compile(r"(?:[\w-]+=)?fileb?://(?:localhost(?=/))?", re.IGNORECASE)
 _SED_TEXT = re.compile(r"-[A-Za-z]*?e|--e[a-z]*=")
 """What may stand before a sed script in its own word."""
 _LISTS = re.compile(r"--files0?-from\b|--stdin-paths\Z|--batch(?:-command)?(?:=|\Z)|-@\Z")
 """Options with which the names of the files come from a file or from the input."""
+_NAME_LISTS = re.compile(r"--?files0-from\b|--(?:from|info|git)file\b")
+_FD_RUNS = re.compile(r"-[A-Za-z]*[xX]|--exec")
 _LONGEST = 4_000
 _WRITING_GIT = frozenset({"checkout", "restore", "mv", "rm", "clean", "apply", "am", "checkout-index"})
 _WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
@@ -47,9 +50,12 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
         name = invocation.program
         if name == "find" and invocation.inner:
             yield from _found(invocation)
-        if invocation.computed or name in programs.names_only:
+        if invocation.computed:
             continue
         own = _own_words(invocation)
+        if name in programs.names_only:
+            yield from _listed(invocation, own)
+            continue
         moved = _moved_to(own, invocation.directories, home)
         use = programs.files.get(name)
         if name == "git":
@@ -66,11 +72,24 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
             yield Touch("read", word, where, part, recursive=tree, mentioned=True)
         for token in _told_in_texts(invocation, own):
             yield Touch("read", plain_word(token), where, part, mentioned=True, sure=False)
-        if any(_LISTS.match(word.text) for word in own):
-            yield Touch("read", UNKNOWN_WORD, where, part, mentioned=True)
-        if name == "git" and any(
-            word.text in ("--no-index", "--untracked", "archive", "fast-export") for word in own
-        ):
+        yield from _unnamed(name, own, where, part)
+
+
+def _unnamed(name: str, own: Sequence[Word], where: Directories, part: str) -> Iterator[Touch]:
+    """What is read though no word names it: files of a list, everything that git packs or searches."""
+    if any(_LISTS.match(word.text) for word in own):
+        yield Touch("read", UNKNOWN_WORD, where, part, mentioned=True)
+    if name == "git" and any(word.text in _GIT_TREES for word in own):
+        yield Touch("read", plain_word("."), where, part, recursive=True)
+
+
+def _listed(invocation: Invocation, words: Sequence[Word]) -> Iterator[Touch]:
+    """What programs that only handle names open: lists of them, and what `fd -x` hands on."""
+    where, part = invocation.directories, invocation.command.text
+    for before, word in pairwise((plain_word(""), *words)):
+        for name in _split(word) if _NAME_LISTS.match(before.text) or _NAME_LISTS.match(word.text) else ():
+            yield Touch("read", name, where, part, mentioned=True)
+        if invocation.program in ("fd", "fdfind") and _FD_RUNS.match(word.text):
             yield Touch("read", plain_word("."), where, part, recursive=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -43,7 +44,8 @@ class Word(Struct, frozen=True, gc=False):
 
     @property
     def globbed(self) -> bool:
-        return any(kind == "text" and not quoted and has_glob(text) for kind, text, quoted in self.pieces)
+        live = [text for kind, text, quoted in self.pieces if kind == "text" and not quoted]
+        return any(map(has_glob, live)) or (len(live) > 1 and spans_bracket(live))
 
     @property
     def literal(self) -> bool:
@@ -65,6 +67,12 @@ class Word(Struct, frozen=True, gc=False):
 def has_glob(text: str) -> bool:
     """Whether the shell would look for files that an unquoted text names."""
     return "*" in text or "?" in text or ("[" in text and "]" in text)
+
+
+def spans_bracket(live: Sequence[str]) -> bool:
+    """Whether `[…]` goes on beyond something quoted or computed (`.en["v"]`)."""
+    opened = next((index for index, text in enumerate(live) if "[" in text), len(live))
+    return any("]" in text for text in live[opened + 1 :])
 
 
 def plain_word(text: str) -> Word:
