@@ -16,7 +16,7 @@ from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
-from robota.core.shell.script import UNKNOWN_WORD, Word, plain_word
+from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_glob, plain_word
 
 _PARTS = re.compile(r"[=@:,;<|{}\"]+|\([a-z,]*\)")
 _TOKENS = re.compile(r"[^\w./~+@%-]+")
@@ -27,8 +27,11 @@ _KNOWN = re.compile(r"\$(?:\{(HOME|PWD)\}|(HOME|PWD)\b)")
 _GIT_FILES = frozenset({
     "-F", "-f", "-t", "-O", "-X", "-S", "--file", "--template", "--pathspec-from-file", "--contents",
     "--exclude-from", "--ignore-revs-file", "--add-file", "--signature-file", "--mailmap-file", "--no-index",
+    "--blob",
 })  # fmt: skip
 _GIT_TREES = frozenset({"--no-index", "--untracked", "archive", "fast-export"})
+_OBJECT = re.compile(r"[0-9a-f]{4,64}\Z")
+_PATTERN = re.compile(r"[*?]+|\[[^\]]*\]")
 _PATCHES = re.compile(r"-(?:p|u|U.*|L.*|c|m)\Z|--(?:pat|cc|uni|word-|color-w|remerge|full-d|diff-m)")
 _LOCAL = re.compile(r"(?:[\w-]+=)?fileb?://(?:localhost(?=/))?", re.IGNORECASE)
 _SED_TEXT = re.compile(r"-[A-Za-z]*?e|--e[a-z]*=")
@@ -220,7 +223,19 @@ def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
         skipped = subcommand == "grep" and not any(word.text in ("-e", "-f") for word in rest)
         named = [word for word in rest if not word.text.startswith("-") or word.text.startswith("-L")]
         for word in named[1:] if skipped else named:
-            yield from _split(word)
+            yield from map(_as_pathspec, _split(word))
+        if subcommand == "cat-file":
+            yield from (UNKNOWN_WORD for word in named if _OBJECT.match(word.text))
+
+
+def _as_pathspec(word: Word) -> Word:
+    """A pattern in quotes is read by git itself, and its star stands for any text."""
+    if word.pieces or not has_glob(word.text):
+        return word
+    pieces: list[Piece] = []
+    for text in _PATTERN.split(word.text):
+        pieces += [("substitution", "*", True), ("text", text, True)]
+    return build_word(pieces[1:], word.raw)
 
 
 def _told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[str]:
