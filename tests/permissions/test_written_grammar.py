@@ -53,6 +53,7 @@ BUILTINS = table(r"""
     read 'a[0]' ¦ read -a x ¦ read "$x" ¦ read $x ¦ read -r 'a[$(ls)]' ¦ read -e x ¦ read -p $x y
     read -i a -e x
     printf -v x a ¦ printf -vx a ¦ printf "$x" a ¦ printf $x a ¦ printf -v 'a[$(ls)]' x
+    time -p{ m a ¦ time -p%x ls
     declare -i x=1 ¦ declare -n x=y ¦ declare "$x" ¦ declare -A x ¦ declare -f ¦ export -f x ¦ export "$x"
     export 'a[0]=1'
     export -n x ¦ local -i x ¦ readonly -a x ¦ typeset -n x=y ¦ unset 'a[$(ls)]' ¦ unset -v x ¦ unset -f x
