@@ -53,7 +53,7 @@ class Word(Struct, frozen=True, gc=False):
         for kind, text, quoted in self.pieces:
             if kind != "text" or (not quoted and has_glob(text)):
                 return False
-        return True
+        return len(self.pieces) < 3 or not self.globbed  # `[…]` may begin in one piece and end in another
 
     @property
     def tilde(self) -> bool:
