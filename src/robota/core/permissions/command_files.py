@@ -52,6 +52,22 @@ def _without_globs(word: Word) -> Word:
     return build_word(pieces, word.raw) if pieces else word
 
 
+def _climb(word: Word, directory: str | None) -> list[tuple[Word, str | None]]:
+    """The word without its leading `../`, and where it leads from; none where that cannot be told."""
+    if ".." not in word.text:
+        return [(word, directory)]
+    kind, text, quoted = word.pieces[0] if word.pieces else ("substitution", "", False)
+    left = re.sub(r"\A(?:\.{1,2}/+)*", "", text)
+    if directory is None or kind != "text" or word.tilde or ".." in left + word.text[len(text) :]:
+        return []
+    up = text[: len(text) - len(left)]
+    pieces: list[Piece] = [(kind, left, quoted), *word.pieces[1:]]
+    places = {
+        posixpath.normpath(posixpath.join(place, up)) for place in (directory, os.path.realpath(directory))
+    }
+    return [(build_word(pieces, word.raw), place) for place in sorted(places)]
+
+
 class CommandFiles:
     def __init__(self, call: Call, reading: Reading) -> None:
         self._call, self._reading = call, reading
@@ -139,14 +155,17 @@ class CommandFiles:
         if values := self._values_of(word):
             hits = [self._touch_hit_in(directory, replace(touch, word=value), denied) for value in values]
             return next((hit for hit in hits if hit is not None), None)
-        climbs = directory is None and ".." in word.text
+        places = _climb(word, directory)
         # A glob that no file matches stands for itself.
         if (
-            climbs
+            not places
             or "/proc/" in word.text
             or splits(word, self._script)
-            or denied.may_hit(path_items(word, directory, self._home, self._assigned))
-            or denied.may_hit(path_items(_without_globs(word), directory, self._home, self._assigned))
+            or any(
+                denied.may_hit(path_items(form, place, self._home, self._assigned))
+                for each, place in places
+                for form in (each, _without_globs(each))
+            )
         ):
             return Hit(touch.part, certain=False, reason="the file is only known when it runs")
         return None
