@@ -143,7 +143,7 @@ def test_a_form_gives_values_of_the_kinds_that_were_asked_for(stage: Stage) -> N
     with stage.tab() as it:
         given = it.page.evaluate(
             """async () => {
-                const {QuestionCard} = await import('/question.js')
+                const {start, draw} = await import('/question.js')
                 const schema = {
                     properties: {
                         name: {type: 'string', title: 'Name'}, size: {type: 'integer', default: 3},
@@ -153,8 +153,8 @@ def test_a_form_gives_values_of_the_kinds_that_were_asked_for(stage: Stage) -> N
                 }
                 const question = {id: 'f', kind: 'form', message: 'Who?', schema, server: 'desk'}
                 const answers = []
-                const card = new QuestionCard((_, answer) => answers.push(answer))
-                card.show(new Map([['f', question]]), null, true)
+                start((_, answer) => answers.push(answer))
+                draw(new Map([['f', question]]), null, true)
                 const find = (words) => document.querySelector(`#question ${words}`)
                 find('[data-key=y]').click()
                 find('input:not([type=number],[type=checkbox])').value = 'Bo'

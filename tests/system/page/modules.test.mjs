@@ -6,7 +6,7 @@ import {pathToFileURL} from "node:url"
 
 const load = name => import(pathToFileURL(`${process.env.WEB}/${name}.js`))
 const {fold, newState, reduce, activity, doing} = await load("reducer")
-const {Splitter, split} = await load("splitter")
+const {makeSplitter, split} = await load("splitter")
 const {exact, output, plain} = await load("text")
 const {parse, tally} = await load("diff")
 
@@ -57,7 +57,7 @@ test("how a text is cut into deltas makes no difference to its blocks", () => {
 	const whole = split(text)
 	assert.deepEqual(whole.map(({kind}) => kind), ["heading", "text", "list", "code", "table", "quote"])
 	for (const size of [1, 2, 7]) {
-		const splitter = new Splitter()
+		const splitter = makeSplitter()
 		const pieces = []
 		for (let at = 0; at < text.length; at += size) pieces.push(...splitter.feed(text.slice(at, at + size)))
 		assert.deepEqual([...pieces, ...splitter.finish()], whole)

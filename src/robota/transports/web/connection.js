@@ -1,121 +1,93 @@
-// Requests, and the events of a session followed by number across any interruption.
+// Requests, and events followed by number across any interruption.
 
 const KEY = "robota.token"
 const FIRST_PAUSE = 400
 const LONGEST_PAUSE = 10_000
 
-export class Connection {
-	token = sessionStorage.getItem(KEY) || ""
-	name = ""
+let token = sessionStorage.getItem(KEY) || ""
+let client = ""
+let refused
 
-	constructor(onunauthorized) {
-		this.onunauthorized = onunauthorized
-	}
+export const whenRefused = action => (refused = action)
 
-	// As bytes: a header has no other letters.
-	set client(name) {
-		this.name = String.fromCharCode(...new TextEncoder().encode(name))
-	}
+// As bytes: a header has no other letters.
+export const callMe = name => (client = String.fromCharCode(...new TextEncoder().encode(name)))
 
-	use(token) {
-		this.token = token
-		sessionStorage.setItem(KEY, token)
-	}
-
-	async fetch(path, {headers, ...options}) {
-		const answer = await fetch(path, {...options, headers: {Authorization: `Bearer ${this.token}`, "Robota-Client": this.name, ...headers}, cache: "no-store", credentials: "omit"})
-		if (answer.ok) return answer
-		if (answer.status === 401) this.onunauthorized()
-		const said = await answer.json().catch(() => null)
-		throw Object.assign(new Error(said?.error?.message || `The server answered ${answer.status}.`), {status: answer.status})
-	}
-
-	async send(method, path, given) {
-		const body = method === "GET" ? undefined : JSON.stringify(given)
-		const answer = await this.fetch(path, {method, body, headers: {"Content-Type": "application/json", Accept: "application/json"}})
-		return JSON.parse((await answer.text()) || "{}")
-	}
-
-	ask(path) {
-		return this.send("GET", path).catch(() => null)
-	}
+export function use(given) {
+	token = given
+	sessionStorage.setItem(KEY, token)
 }
 
-export async function* readEvents(stream) {
+export async function request(path, {headers, ...options} = {}) {
+	const answer = await fetch(path, {...options, headers: {Authorization: `Bearer ${token}`, "Robota-Client": client, ...headers}, cache: "no-store", credentials: "omit"})
+	const {status} = answer
+	if (answer.ok) return answer
+	if (status === 401) refused()
+	const said = await answer.json().catch(() => null)
+	throw Object.assign(new Error(said?.error?.message || `The server answered ${status}.`), {status})
+}
+
+export async function send(method, path, given) {
+	const body = method === "GET" ? undefined : JSON.stringify(given)
+	const answer = await request(path, {method, body, headers: {"Content-Type": "application/json", Accept: "application/json"}})
+	return JSON.parse((await answer.text()) || "{}")
+}
+
+// `null` for what the server does not offer.
+export const ask = path => send("GET", path).catch(() => null)
+
+async function* readEvents(stream) {
 	const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
 	let rest = ""
-	let event = {data: ""}
 	try {
-		for (;;) {
-			const {value, done} = await reader.read()
-			if (done) return
-			const lines = (rest + value).split(/\r?\n/)
-			rest = lines.pop()
-			for (const line of lines) {
-				if (line) {
-					const [, field, said] = /^([^:]*):? ?(.*)$/.exec(line)
-					event[field] = field === "data" && event.data ? `${event.data}\n${said}` : said
-				} else {
-					if (event.data || event.event) yield event
-					event = {data: ""}
-				}
-			}
+		for (let got = await reader.read(); !got.done; got = await reader.read()) {
+			const events = (rest + got.value).split("\n\n")
+			rest = events.pop()
+			for (const each of events) yield Object.fromEntries(each.split("\n").map(line => /^([^:]*):? ?(.*)/.exec(line).slice(1)))
 		}
 	} finally {
 		reader.cancel().catch(() => {})
 	}
 }
 
-export class Following {
-	aborter = new AbortController()
-	wake = () => {}
+export function follow(path, after, onevent, onstate) {
+	const aborter = new AbortController()
+	const {signal} = aborter
+	const following = {wake() {}, leave: () => (aborter.abort(), following.wake())}
 
-	constructor(connection, path, {onevent, onstate, after}) {
-		Object.assign(this, {connection, path, onevent, onstate, after})
-		this.run()
+	function take({id, event: name, data}) {
+		if (!data) return
+		const event = {event: name, ...JSON.parse(data)}
+		if (id) {
+			event.seq ??= Number(id)
+			if (!(event.seq > after)) return
+			after = event.seq
+		}
+		onevent(event, !!id)
 	}
 
-	leave() {
-		this.aborter.abort()
-		this.wake()
-	}
-
-	async run() {
-		const {signal} = this.aborter
+	async function run() {
 		for (let pause = FIRST_PAUSE; !signal.aborted; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
 			try {
-				const answer = await this.connection.fetch(`${this.path}after=${this.after}`, {signal, headers: {Accept: "text/event-stream"}})
-				this.onstate("live")
+				const answer = await request(`${path}after=${after}`, {signal, headers: {Accept: "text/event-stream"}})
+				onstate("live")
 				for await (const each of readEvents(answer.body)) {
 					pause = FIRST_PAUSE / 2
-					if (each.event === "end") return this.onstate("ended")
-					this.take(each)
+					if (each.event === "end") return onstate("ended")
+					take(each)
 				}
 			} catch (error) {
 				if (signal.aborted) return
-				if ([401, 403, 404].includes(error.status)) return this.onstate("gone", error)
+				if ([401, 403, 404].includes(error.status)) return onstate("gone", error)
 			}
-			this.onstate("lost")
+			onstate("lost")
 			await new Promise(resolve => {
-				this.wake = resolve
+				following.wake = resolve
 				setTimeout(resolve, pause * (0.75 + Math.random() / 2))
 			})
 		}
 	}
 
-	take({id, event: name, data}) {
-		let event
-		try {
-			event = {event: name, ...JSON.parse(data)}
-		} catch {
-			return
-		}
-		const numbered = Boolean(id)
-		if (numbered) {
-			event.seq ??= Number(id)
-			if (!(event.seq > this.after)) return
-			this.after = event.seq
-		}
-		this.onevent(event, numbered)
-	}
+	run()
+	return following
 }

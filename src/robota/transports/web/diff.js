@@ -1,15 +1,14 @@
-// What changes in a file, line by line with both numbers.
+// What changes in a file.
 
-import {copyButton, el, more, region} from "./dom.js"
-import {highlight, language} from "./highlight.js"
+import {el, framed, image, more, region, silent} from "./dom.js"
+import {highlight, language} from "./markdown.js"
 import {exact, relative} from "./text.js"
 
 const SHOWN = 400
 
 export function parse(text) {
 	const rows = []
-	let before = 0
-	let after = 0
+	let [before, after] = [0, 0]
 	for (const line of String(text).replace(/\n$/, "").split("\n")) {
 		const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)/.exec(line)
 		const words = line.slice(1)
@@ -33,12 +32,18 @@ export function changeOf({args, metadata, decision}) {
 	const path = args.file_path ?? args.filePath
 	const written = typeof args.content === "string" && `@@ -0 +1 @@\n${args.content.replace(/\n$/, "").replace(/^/gm, "+")}`
 	const text = metadata?.diff || decision?.question.diff || written
-	return typeof path === "string" && typeof text === "string" && text ? {path, text, rows: parse(text)} : null
+	return typeof path === "string" && typeof text === "string" && text ? changeIn(path, text) : null
+}
+
+export function changeIn(path, text) {
+	const rows = parse(text)
+	return {path, text, rows, ...tally(rows)}
 }
 
 const SIGNS = {add: ["+", "added "], del: ["−", "removed "], same: [" ", ""]}
 
-export function diffView({rows, path, text}, cwd) {
+export function diffView(change, cwd) {
+	const {rows, path, text} = change
 	const named = language(path)
 	const body = el("tbody")
 	const show = (from, to) => {
@@ -49,17 +54,13 @@ export function diffView({rows, path, text}, cwd) {
 				continue
 			}
 			const [sign, said] = SIGNS[kind]
-			body.append(el(`tr.${kind}`, el("td.no", before), el("td.no", after), el("td.sign", el("span.offscreen", said), el("span", {"aria-hidden": "true"}, sign)), el("td.words", words.length < 500 ? highlight(words, named) : words)))
+			body.append(el(`tr.${kind}`, el("td.no", before), el("td.no", after), el("td.sign", el(".offscreen", said), el("span", silent, sign)), el("td.words", words.length < 500 ? highlight(words, named) : words)))
 		}
 	}
 	show(0, SHOWN)
 	const rest = rows.length > SHOWN && more(`Show ${rows.length - SHOWN} more lines`, () => show(SHOWN))
-	const {added, removed} = tally(rows)
-	return el(
-		"div.code",
-		el("div.code-head", el("span.path", exact(relative(path, cwd))), counts(added, removed), copyButton(() => text, "Copy diff")),
-		region("div.diff", `Changes of ${exact(path)}`, el("table", body), rest)
-	)
+	const head = [el(".path", exact(relative(path, cwd))), counts(change)]
+	return framed(head, () => text, "diff", region("div.diff", `Changes of ${exact(path)}`, el("table", body), rest))
 }
 
-export const counts = (added, removed) => el("span.counts", {role: "img", "aria-label": `${added} added, ${removed} removed`}, added > 0 && el("span.plus", `+${added}`), removed > 0 && el("span.minus", `−${removed}`))
+export const counts = ({added, removed}) => el(".counts", image(`${added} added, ${removed} removed`), added > 0 && el(".plus", `+${added}`), removed > 0 && el(".minus", `−${removed}`))

@@ -1,26 +1,31 @@
-// Elements without markup: text goes in as text nodes only, so nothing that a model wrote can become HTML.
+// Elements without markup: nothing that a model wrote can become HTML.
 
-// `el("li.done", { title }, child, …)`: what is empty is left out.
+const present = given => given.flat().filter(child => child || child === 0)
+
+// `el("li.done", {title, label}, child, …)`: what is empty is left out, no tag is a span.
 function build(make, spec, given) {
 	const [tag, ...classes] = spec.split(".")
-	const node = make(tag)
+	const node = make(tag || "span")
 	if (classes.length) node.setAttribute("class", classes.join(" "))
 	const props = given[0]?.constructor === Object ? given.shift() : {}
 	for (const [name, value] of Object.entries(props)) {
-		if (value === undefined || value === null || value === false) continue
 		if (name.startsWith("on")) node.addEventListener(name.slice(2), value)
-		else node.setAttribute(name, value === true ? "" : value)
+		else if (value || value === 0) node.setAttribute(name === "label" ? "aria-label" : name, value === true ? "" : value)
 	}
-	node.append(...given.flat().filter(child => child || child === 0))
+	node.append(...present(given))
 	return node
 }
 
 const SVG = "http://www.w3.org/2000/svg"
 export const el = (spec, ...given) => build(tag => document.createElement(tag), spec, given)
 export const svg = (spec, ...given) => build(tag => document.createElementNS(SVG, tag), spec, given)
+export const fill = (node, ...given) => node.replaceChildren(...present(given))
 export const $ = id => document.getElementById(id)
 export const on = (id, action, name = "click") => $(id).addEventListener(name, action)
 export const set = (id, name, value) => $(id).setAttribute(name, value)
+export const halt = event => event.preventDefault()
+export const write = (id, words) => ($(id).textContent = words)
+export const show = (id, shown = true) => ($(id).hidden = !shown)
 
 const ICONS = {
 	file: "M4 1.5h5L12.5 5v9.5H4zM9 1.5V5h3.5",
@@ -49,42 +54,32 @@ const ICONS = {
 	coins: "M2.5 13V9M6.2 13V5M9.8 13V7.5M13.5 13V3"
 }
 
-export function icon(name, label) {
-	const told = label ? {role: "img", "aria-label": label} : {"aria-hidden": "true"}
-	return svg(`svg.icon.i-${name}`, {viewBox: "0 0 16 16", ...told}, svg("path", {d: ICONS[name]}))
-}
+export const image = label => ({role: "img", label})
+export const silent = {"aria-hidden": "true"}
+export const icon = (name, label) => svg(`svg.icon.i-${name}`, {viewBox: "0 0 16 16", ...(label ? image(label) : silent)}, svg("path", {d: ICONS[name]}))
+export const button = (name, title, onclick, kind = "") => el(`button.quiet${kind}`, {title, onclick}, icon(name))
+export const region = (spec, label, ...given) => el(spec, {tabindex: 0, role: "region", label}, ...given)
+export const copy = text => navigator.clipboard?.writeText(text).then(() => true, () => false)
+export const say = text => write("announcer", text.slice(0, 400))
 
-export const button = (name, label, onclick, kind = "") => el(`button.quiet${kind}`, {title: label, "aria-label": label, onclick}, icon(name))
-
-// Copies exactly what it is given, not what the page shows of it.
+// Copies what it is given, not what the page shows of it.
 export function copyButton(read, label) {
-	const made = button(
-		"copy",
-		label,
-		async () => {
-			made.replaceChildren(icon((await copy(read())) ? "ok" : "no"))
-			setTimeout(() => made.replaceChildren(icon("copy")), 1200)
-		},
-		".copy"
-	)
+	const copied = async () => {
+		fill(made, icon((await copy(read())) ? "ok" : "no"))
+		setTimeout(() => fill(made, icon("copy")), 1200)
+	}
+	const made = button("copy", `Copy ${label}`, copied, ".copy")
 	return made
 }
 
-export const copy = text => navigator.clipboard?.writeText(text).then(() => true, () => false)
+export const framed = (head, read, label, ...body) => el("div.code", el("div.code-head", head, copyButton(read, label)), ...body)
 
-export const say = text => ($("announcer").textContent = text.slice(0, 400))
+export const remember = (opened, key, open) => opened[open ? "add" : "delete"](key)
 
-// One line of somebody's own; empty when they would rather not.
-export function ask(title, note, known = "", type = "text") {
-	const [box, input] = [$("ask"), $("ask-words")]
-	if (box.open) return ""
-	$("ask-title").textContent = title
-	$("ask-note").textContent = note
-	Object.assign(input, {type, value: known})
-	box.returnValue = ""
-	box.showModal()
-	input.select()
-	return new Promise(done => (box.onclose = () => done(box.returnValue && input.value.trim())))
+export function moveFocus(event, stops, [before, after]) {
+	const to = stops[stops.indexOf(document.activeElement) + ({[after]: 1, [before]: -1}[event.key] || NaN)]
+	if (to) halt(event)
+	to?.focus()
 }
 
 export const more = (words, action) => {
@@ -92,4 +87,15 @@ export const more = (words, action) => {
 	return made
 }
 
-export const region = (spec, label, ...given) => el(spec, {tabindex: 0, role: "region", "aria-label": label}, ...given)
+// One line from somebody, empty if they would rather not.
+export function ask(title, note, value = "", type = "text") {
+	const [box, input] = [$("ask"), $("ask-words")]
+	if (box.open) return ""
+	write("ask-title", title)
+	write("ask-note", note)
+	Object.assign(input, {type, value})
+	box.returnValue = ""
+	box.showModal()
+	input.select()
+	return new Promise(done => (box.onclose = () => done(box.returnValue && input.value.trim())))
+}

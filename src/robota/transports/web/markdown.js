@@ -1,7 +1,6 @@
-// Markdown as elements. HTML in it is text, images are links, links go to http(s) only.
+// Markdown as elements. HTML is text, images are links, links go to http(s) only.
 
-import {copyButton, el, region} from "./dom.js"
-import {highlight} from "./highlight.js"
+import {el, framed, region} from "./dom.js"
 import {isRow, split} from "./splitter.js"
 import {plain} from "./text.js"
 
@@ -18,7 +17,7 @@ const INLINE = new RegExp(
 const MARKS = {"**": ["strong", /\*\*(?!\*)/g], __: ["strong", /__(?![\w_])/g], "~~": ["s", /~~/g], "*": ["em", /\*(?!\*)/g], _: ["em", /_(?![\w_])/g]}
 const DEEP = 6
 
-export function inline(text, depth = 0) {
+function inline(text, depth = 0) {
 	const nodes = []
 	let at = 0
 	const finder = new RegExp(INLINE)
@@ -47,7 +46,7 @@ export function inline(text, depth = 0) {
 	return [...nodes, text.slice(at)]
 }
 
-// Not far, or marks that nothing closes would take the square of the text's length.
+// Not far, or marks that nothing closes would take quadratic time.
 function closing(text, mark, start) {
 	const near = text.slice(start, start + 1000)
 	const finder = MARKS[mark][1]
@@ -59,18 +58,17 @@ function closing(text, mark, start) {
 function link(target, label, depth) {
 	const url = URL.canParse(target) ? new URL(target) : null
 	if (!url || !/^https?:$/.test(url.protocol)) return `${label} (${target})`
-	const made = el("a", {href: url.href, rel: "noopener noreferrer nofollow", target: "_blank", title: url.href, "data-leave": true})
+	const made = el("a", {href: url.href, rel: "noopener noreferrer", target: "_blank", title: url.href, "data-leave": true})
 	if (label === target) return (made.append(label), made)
 	made.append(...(depth >= DEEP ? [label] : inline(label.replace(/https?:\/\//g, ""), DEEP)))
-	return el("span", made, el("span.host", ` ${url.host}`))
+	return el("span", made, el(".host", ` ${url.host}`))
 }
 
 export function code(text, language, more) {
 	const body = region("code", `${language || ""} code`)
 	body.append(...(language && text.length < 20_000 ? highlight(text, language) : [text]))
-	const block = el(`div.code${more ? ".more" : ""}`, el("pre", body))
-	if (!more)
-		block.prepend(el("div.code-head", el("span", language || "text"), copyButton(() => block.copied?.() ?? text, "Copy code")))
+	const pre = el("pre", body)
+	const block = more ? el("div.code.more", pre) : framed(el("span", language || "text"), () => block.copied?.() ?? text, "code", pre)
 	return block
 }
 
@@ -85,13 +83,7 @@ function heading(text) {
 	return el(`h${Math.min(6, marks.length + 2)}.h${marks.length}`, inline(words))
 }
 
-const cells = row =>
-	row
-		.trim()
-		.replace(/^\||\|$/g, "")
-		.split(/(?<!\\)\|/)
-		.slice(0, 60)
-		.map(cell => cell.trim().replace(/\\\|/g, "|"))
+const cells = row => row.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).slice(0, 60).map(cell => cell.trim().replace(/\\\|/g, "|"))
 const RULED = /^[\s|:-]*-[\s|:-]*$/
 
 function table(text, more) {
@@ -108,51 +100,87 @@ const ITEM = /^(\s*)([-+*]|\d{1,9}[.)])(?:\s+|$)(\[[ xX]\]\s+)?(.*)$/
 function list(text, depth) {
 	const lines = text.split("\n")
 	const [, indent, sign] = ITEM.exec(lines[0]) || [0, "", "-"]
-	const start = parseInt(sign, 10)
-	const made = el(start >= 0 ? "ol" : "ul", {start: start >= 0 && start !== 1 ? start : null})
-	let item = null
-	let inner = []
-	const close = () => {
-		if (!item) return
-		const at = inner.findIndex((line, index) => index && (ITEM.test(line) || !line.trim()))
-		const own = at < 0 ? inner : inner.slice(0, at)
-		item.append(...paragraph(own.map(line => line.trim()).join("\n")))
-		const below = at < 0 ? [] : inner.slice(at)
-		const used = below.filter(line => line.trim())
-		if (!used.length) return
-		const margin = Math.min(...used.map(line => line.search(/\S/)))
-		item.append(
-			...renderAll(
-				below
-					.map(line => line.slice(margin))
-					.join("\n")
-					.trim(),
-				depth + 1
-			)
-		)
-	}
+	const items = []
 	for (const line of lines) {
-		const found = ITEM.exec(line)
-		if (found && found[1].length <= indent.length + 1) {
-			close()
-			item = found[3] ? el("li.check", /x/i.test(found[3]) ? "☑ " : "☐ ") : el("li")
-			made.append(item)
-			inner = [found[4]]
-		} else inner.push(line)
+		const [, margin, , check, words] = ITEM.exec(line) || []
+		if (margin?.length <= indent.length + 1) items.push({check, inner: [words]})
+		else items.at(-1)?.inner.push(line)
 	}
-	close()
-	return made
+	const item = ({check, inner}) => {
+		const at = inner.findIndex((line, index) => index && (ITEM.test(line) || !line.trim()))
+		const below = at < 0 ? [] : inner.splice(at)
+		const margin = Math.min(...below.filter(line => line.trim()).map(line => line.search(/\S/)))
+		const box = check && (/x/i.test(check) ? "☑ " : "☐ ")
+		return el(check ? "li.check" : "li", box, paragraph(inner.map(line => line.trim()).join("\n")), margin < Infinity && renderAll(below.map(line => line.slice(margin)).join("\n").trim(), depth + 1))
+	}
+	const start = parseInt(sign, 10)
+	return el(start >= 0 ? "ol" : "ul", {start: start !== 1 && start}, items.map(item))
 }
 
 export function render(piece, depth = 0) {
+	const {kind, language, more} = piece
 	const text = plain(piece.text)
-	if (piece.kind === "code") return code(text, piece.language, piece.more)
-	if (piece.kind === "heading") return heading(text)
-	if (piece.kind === "rule") return el("hr")
-	if (piece.kind === "list" && depth < DEEP) return list(text, depth)
-	if (piece.kind === "table" && (piece.more || RULED.test(text.split("\n")[1] || ""))) return table(text, piece.more)
-	if (piece.kind === "quote" && depth < DEEP) return el("blockquote", renderAll(text.replace(/^\s*> ?/gm, ""), depth + 1))
+	if (kind === "code") return code(text, language, more)
+	if (kind === "heading") return heading(text)
+	if (kind === "rule") return el("hr")
+	if (kind === "list" && depth < DEEP) return list(text, depth)
+	if (kind === "table" && (more || RULED.test(text.split("\n")[1] || ""))) return table(text, more)
+	if (kind === "quote" && depth < DEEP) return el("blockquote", renderAll(text.replace(/^\s*> ?/gm, ""), depth + 1))
 	return el("p", paragraph(text))
 }
 
 export const renderAll = (text, depth = 0) => split(text).map(piece => render(piece, depth))
+
+// Code in colours, by families of languages.
+const slashes = {line: "//", block: true}
+const FAMILIES = {
+	python: {names: "py pyi python3 rb ruby", line: "#", triple: true},
+	js: {names: "javascript jsx ts tsx typescript mjs cjs go golang", ...slashes, tick: true},
+	c: {names: "cpp c++ h hpp cc java cs csharp kotlin kt swift scala dart php", ...slashes},
+	rust: {names: "rs", ...slashes, quote: '"'},
+	shell: {names: "sh bash zsh console dockerfile makefile", line: "#"},
+	sql: {line: "--", block: true},
+	css: {names: "scss less", block: true},
+	yaml: {names: "yml toml ini cfg", line: "#", key: true},
+	json: {names: "jsonc jsonl", key: true},
+	markup: {names: "html xml svg vue"},
+	diff: {names: "patch"}
+}
+const KNOWN = new Map(Object.entries(FAMILIES).flatMap(([family, {names = family}]) => [family, ...names.split(" ")].map(name => [name, family])))
+// One list: a word that is none in a language is rarely written there.
+const WORDS = new Set(
+	"and as assert async await begin bool break case catch char class const continue def default defer del delete do done double echo elif else end enum except exit export extends false fi final finally float fn for from func function go if implements import in int interface is lambda let long loop map match mod mut new nil None not null or package pass private protected pub public raise range return self Self static struct super switch this throw true True False try type typeof undefined use var void where while with yield select insert into values update set table join on group by order limit".split(" ")
+)
+const finders = new Map([["markup", /(?<c><!--[^]*?(?:-->|$))|(?<k><\/?[\w:-]+|\/?>)|(?<t>\b[\w:-]+(?==["']))|(?<s>"[^"\n]*"|'[^'\n]*')/g], ["diff", /(?<ins>^\+.*\n?)|(?<del>^-.*\n?)|(?<c>^@@.*)/gm]])
+
+function finderOf({block, line, triple, quote = `"'`, tick, key}) {
+	const strings = [...quote].map(mark => `${mark}(?:[^${mark}\\\\\\n]|\\\\.){0,2000}${mark}?`)
+	if (tick) strings.push("`(?:[^`\\\\]|\\\\[^])*`?")
+	if (triple) strings.unshift('[rbf]{0,2}(?:"""[^]*?(?:"""|$)|\'\'\'[^]*?(?:\'\'\'|$))')
+	const parts = [block && "(?<c>/\\*[^]*?(?:\\*/|$))", line && `(?<r>${line}[^\\n]*)`, key && '(?<t>^[ \\t]*(?:- )?[\\w."-]+(?=\\s*[:=]))', `(?<s>${strings.join("|")})`, "(?<n>\\b\\d[\\w.]*)", "(?<word>[A-Za-z_$@][\\w$]*)(?<call>(?=\\s?\\())?"]
+	return new RegExp(parts.filter(Boolean).join("|"), "gm")
+}
+
+function kindOf({word, call, ...kinds}) {
+	if (word === undefined) return Object.keys(kinds).find(kind => kinds[kind] !== undefined).replace("r", "c")
+	if (WORDS.has(word) || WORDS.has(word.toLowerCase()) && word === word.toUpperCase()) return "k"
+	if (word[0] === "@" || call !== undefined) return "f"
+	return /^[A-Z][a-z0-9]/.test(word) ? "t" : ""
+}
+
+export const language = name => KNOWN.get(String(name || "").toLowerCase().split(".").pop())
+
+export function highlight(text, name) {
+	const key = language(name)
+	if (!key) return [text]
+	if (!finders.has(key)) finders.set(key, finderOf(FAMILIES[key]))
+	const nodes = []
+	let at = 0
+	for (const found of text.matchAll(finders.get(key))) {
+		const kind = kindOf(found.groups)
+		if (!kind) continue
+		nodes.push(text.slice(at, found.index), el(`.${kind}`, found[0]))
+		at = found.index + found[0].length
+	}
+	return [...nodes, text.slice(at)]
+}

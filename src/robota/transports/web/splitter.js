@@ -1,5 +1,5 @@
-// Markdown that is still being written, cut into blocks as soon as each is final.
-// Every piece is bounded, so that nothing makes one long step of the browser.
+// Markdown that is being written, cut into blocks as soon as each is final.
+// Pieces are bounded, so that none makes a long step of the browser.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`]*)$/
 const MARKER = /^ {0,3}(?:[-+*]|\d{1,9}[.)])(?:\s|$)/
@@ -16,115 +16,109 @@ function kindOf(line) {
 	return isRow(line) ? "table" : "text"
 }
 
-export class Splitter {
-	partial = ""
-	fence = null
-	more = false // the piece goes on with the one before it
+export function makeSplitter() {
+	let partial = ""
+	let fence = null
+	let more = false // the piece goes on with the one before it
+	const pieces = []
+	let lines, size, kind
 
-	constructor() {
-		this.#reset()
+	function reset() {
+		lines = []
+		size = 0
+		kind = ""
 	}
 
-	#reset() {
-		this.lines = []
-		this.size = 0
-		this.kind = ""
+	function keep(line) {
+		lines.push(line)
+		size += line.length + 1
 	}
 
-	get tail() {
-		const kind = this.fence ? "code" : this.kind || (this.partial && kindOf(this.partial))
-		return {kind, text: [...this.lines, this.partial].join("\n"), language: this.fence?.language, more: this.more}
+	const full = () => lines.length >= LINES || size >= SIZE
+	const given = () => pieces.splice(0)
+
+	function give(goesOn = false) {
+		if (lines.length) pieces.push({kind, text: lines.join("\n").trimEnd(), more})
+		more = goesOn
+		reset()
 	}
 
-	feed(text) {
-		const pieces = []
-		const [first, ...rest] = text.split("\n")
-		this.partial += first
-		for (const line of rest) {
-			this.#line(this.partial, pieces)
-			this.partial = line
-		}
-		for (; this.partial.length > SIZE; this.partial = this.partial.slice(SIZE)) this.#line(this.partial.slice(0, SIZE), pieces, true)
-		return pieces
+	function giveCode(ends) {
+		pieces.push({kind: "code", text: lines.join("\n"), language: fence.language, more, open: !ends})
+		more = !ends
+		reset()
 	}
 
-	finish() {
-		const pieces = []
-		if (this.partial) this.#line(this.partial, pieces)
-		if (this.fence) this.#code(pieces, true)
-		this.#give(pieces)
-		this.partial = ""
-		this.fence = null
-		this.more = false
-		return pieces
+	function continues(line, blank) {
+		const next = blank ? "" : kindOf(line)
+		if (kind === "list") return blank || /^\s/.test(line) || next === "list" || (next === "text" && lines.at(-1).trim() !== "")
+		if (kind === "table") return next === "table"
+		return next === "text" || next === (kind === "quote" ? "quote" : "table")
 	}
 
-	#line(line, pieces, cut = false) {
-		if (this.fence) {
-			const ends = !cut && this.fence.end.test(line)
-			if (!ends) this.#keep(line)
-			if (ends || this.#full()) this.#code(pieces, ends)
-			if (ends) this.fence = null
+	// A list is cut before its last item, all else where it stands.
+	function cutHere() {
+		const was = kind
+		const last = was === "list" ? lines.findLastIndex(line => MARKER.test(line) && !/^\s/.test(line)) : 0
+		const rest = last > 0 ? lines.splice(last) : []
+		give(was === "table")
+		if (rest.length || was === "table") kind = was
+		rest.forEach(keep)
+	}
+
+	function take(line, cut) {
+		if (fence) {
+			const ends = !cut && fence.end.test(line)
+			if (!ends) keep(line)
+			if (ends || full()) giveCode(ends)
+			if (ends) fence = null
 			return
 		}
 		const blank = !line.trim()
 		const opened = !cut && FENCE.exec(line)
-		if (opened && !(this.kind === "list" && /^\s/.test(line))) {
-			this.#give(pieces)
+		if (opened && !(kind === "list" && /^\s/.test(line))) {
+			give()
 			const [, marks, info] = opened
-			this.fence = {language: info.trim().split(/\s/)[0].toLowerCase(), end: new RegExp(`^ {0,3}${marks[0]}{${marks.length},}\\s*$`)}
-		} else if (this.kind && this.#goesOn(line, blank)) {
-			this.#keep(line)
-			if (this.#full()) this.#split(pieces)
+			fence = {language: info.trim().split(/\s/)[0].toLowerCase(), end: new RegExp(`^ {0,3}${marks[0]}{${marks.length},}\\s*$`)}
+		} else if (kind && continues(line, blank)) {
+			keep(line)
+			if (full()) cutHere()
 		} else {
-			this.#give(pieces)
+			give()
 			if (blank) return
-			this.kind = kindOf(line)
-			this.#keep(line)
-			if (/heading|rule/.test(this.kind) || this.#full()) this.#give(pieces)
+			kind = kindOf(line)
+			keep(line)
+			if (/heading|rule/.test(kind) || full()) give()
 		}
 	}
 
-	#goesOn(line, blank) {
-		const next = blank ? "" : kindOf(line)
-		if (this.kind === "list") return blank || /^\s/.test(line) || next === "list" || (next === "text" && this.lines.at(-1).trim() !== "")
-		if (this.kind === "table") return next === "table"
-		return next === "text" || next === (this.kind === "quote" ? "quote" : "table")
+	function feed(text) {
+		const [first, ...rest] = text.split("\n")
+		partial += first
+		for (const line of rest) {
+			take(partial)
+			partial = line
+		}
+		for (; partial.length > SIZE; partial = partial.slice(SIZE)) take(partial.slice(0, SIZE), true)
+		return given()
 	}
 
-	#keep(line) {
-		this.lines.push(line)
-		this.size += line.length + 1
+	function finish() {
+		if (partial) take(partial)
+		if (fence) giveCode(true)
+		give()
+		partial = ""
+		fence = null
+		return given()
 	}
 
-	#full() {
-		return this.lines.length >= LINES || this.size >= SIZE
-	}
+	const tail = () => ({kind: fence ? "code" : kind || (partial && kindOf(partial)), text: [...lines, partial].join("\n"), language: fence?.language, more})
 
-	// A list is cut in front of its last item, everything else where it stands.
-	#split(pieces) {
-		const {kind} = this
-		const last = kind === "list" ? this.lines.findLastIndex(line => MARKER.test(line) && !/^\s/.test(line)) : 0
-		const rest = last > 0 ? this.lines.splice(last) : []
-		this.#give(pieces, kind === "table")
-		if (rest.length || kind === "table") this.kind = kind
-		rest.forEach(line => this.#keep(line))
-	}
-
-	#code(pieces, ends) {
-		pieces.push({kind: "code", text: this.lines.join("\n"), language: this.fence.language, more: this.more, open: !ends})
-		this.more = !ends
-		this.#reset()
-	}
-
-	#give(pieces, more = false) {
-		if (this.lines.length) pieces.push({kind: this.kind, text: this.lines.join("\n").trimEnd(), more: this.more})
-		this.more = more
-		this.#reset()
-	}
+	reset()
+	return {feed, finish, tail}
 }
 
 export function split(text) {
-	const splitter = new Splitter()
-	return [...splitter.feed(text), ...splitter.finish()]
+	const {feed, finish} = makeSplitter()
+	return [...feed(text), ...finish()]
 }

@@ -1,8 +1,8 @@
-// Text made harmless and short: what people read hides nothing, what they decide on is written out.
+// Text made harmless and short.
 
 const UNSAFE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
 const EACH = new RegExp(UNSAFE, "gu")
-const HIDDEN = /[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu
+const HIDDEN = /[[\p{DI}\ufff9-\ufffb]--[\ufe00-\ufe0f]]/gv
 const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g
 
 const code = letter => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`
@@ -13,27 +13,22 @@ function sign(letter) {
 	return point >= 0xd800 && point < 0xe000 ? "\ufffd" : code(letter)
 }
 
-// Control characters, and those that turn the order of text, as visible signs.
+const string = text => String(text ?? "")
+
+// Control and direction characters as visible signs.
 export function plain(text) {
-	const given = String(text ?? "")
+	const given = string(text)
 	return UNSAFE.test(given) ? given.replace(/\r\n/g, "\n").replace(EACH, sign) : given
 }
 
-// For what people decide on: characters without a width are written out as well.
+// For what people decide on: without characters that have no width.
 export const exact = text => plain(text).replace(HIDDEN, code)
 
-export const oneLine = (text, most = 400) =>
-	exact(String(text ?? "").slice(0, most * 2))
-		.split(/\s+/)
-		.join(" ")
-		.trim()
-		.slice(0, most)
+export const oneLine = (text, most = 120) => exact(string(text).slice(0, most * 2)).replace(/\s+/g, " ").trim().slice(0, most)
 
-// What a program printed; of a line that was redrawn, its last form.
+// What a program printed; a line that was redrawn in its last form.
 export function output(text) {
-	const given = String(text ?? "")
-		.replace(SEQUENCES, "")
-		.replace(/\r\n/g, "\n")
+	const given = string(text).replace(SEQUENCES, "").replace(/\r\n/g, "\n")
 	return plain(given.replace(/[^\n]*\r(?=[^\n])/g, "").replace(/\r/g, ""))
 }
 
@@ -57,14 +52,9 @@ export function ago(stamp) {
 	return passed < 1 ? "now" : passed < 60 ? `${Math.floor(passed)} min` : `${Math.floor(passed / 60)} h`
 }
 
-export const baseName = path =>
-	String(path || "")
-		.replace(/\/+$/, "")
-		.split("/")
-		.pop()
+export const baseName = path => /([^/]*)\/*$/.exec(path || "")[1]
 
-// The path as seen from the session's directory.
-export const relative = (path, cwd) => (cwd && String(path).startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : String(path ?? ""))
+export const relative = (path, cwd) => (cwd && String(path).startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : string(path))
 
 export const pretty = value => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
 
@@ -76,9 +66,12 @@ export function about(call, cwd) {
 	return oneLine(typeof first === "string" ? relative(first, cwd) : JSON.stringify(first), 300)
 }
 
+export const dotted = (...parts) => parts.filter(Boolean).join(" · ")
+export const byWhom = by => (by ? ` by ${oneLine(by)}` : "")
+export const total = (all, name) => all.reduce((sum, each) => sum + (each[name] || 0), 0)
 export const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`
 
 // An agent is called by its kind and eight digits.
-export const agentName = name => oneLine(name, 60).replace(/-[0-9a-f]{8}$/, "")
+export const agentName = name => oneLine(name).replace(/-[0-9a-f]{8}$/, "")
 
 export const taskLabel = task => oneLine(task.label || task.command || task.agentType || task.prompt || task.taskId, 100)
