@@ -23,7 +23,7 @@ def test_the_page_asks_for_nothing_that_is_not_beside_it() -> None:
 
 
 def test_the_whole_page_is_small_as_it_is_served() -> None:
-    assert sum(path.stat().st_size for path in SOURCES) < 122_000
+    assert sum(path.stat().st_size for path in SOURCES) < 120_000
 
 
 def test_the_page_has_no_script_or_style_inside_and_makes_no_markup_of_text() -> None:

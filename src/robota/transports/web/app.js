@@ -1,5 +1,3 @@
-// The page: which session is open, and who is told what.
-
 import * as composer from "./composer.js"
 import * as connection from "./connection.js"
 import {$, ask, el, fill, halt, icon, on, say, set, show, write} from "./dom.js"
@@ -45,11 +43,11 @@ const attempt = action => async (...given) => {
 async function start() {
 	const {token, session, event = 0} = Object.fromEntries(new URLSearchParams(location.hash.slice(1)))
 	if (token) enter(token, session, event)
-	else if (session && session === id) transcript.reveal(Number(event))
+	else if (session && session === id) transcript.reveal(+event)
 	else {
 		await rail.load()
 		const found = session || rail.sessions.find(each => each.state !== "stored")?.id
-		if (found) open(encodeURIComponent(found), Number(event))
+		if (found) open(encodeURIComponent(found), +event)
 		else fresh()
 	}
 }
@@ -329,7 +327,6 @@ const takeBack = attempt(async () => {
 	store.arm()
 })
 
-// Wherever nobody is writing.
 const KEYS = {
 	n: fresh,
 	"/": () => (sheet(innerWidth < 900), $("search").focus()),

@@ -1,4 +1,4 @@
-// Views of blocks; an `update` says whether it needs more steps.
+// Views: `update` says whether it needs more steps.
 
 import {changeOf, counts, diffView} from "./diff.js"
 import {copy, copyButton, el, fill, framed, halt, icon, image, more, region, remember, silent, svg} from "./dom.js"

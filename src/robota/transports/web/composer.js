@@ -1,5 +1,3 @@
-// Where prompts are written.
-
 import {$, button, el, fill, halt, on, show, write} from "./dom.js"
 import {exact, oneLine} from "./text.js"
 

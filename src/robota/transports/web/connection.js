@@ -1,4 +1,4 @@
-// Requests, and events followed by number across any interruption.
+// Requests, and events followed by number.
 
 const KEY = "robota.token"
 const FIRST_PAUSE = 400
@@ -33,7 +33,6 @@ export async function send(method, path, given) {
 	return JSON.parse((await answer.text()) || "{}")
 }
 
-// `null` for what the server does not offer.
 export const ask = path => send("GET", path).catch(() => null)
 
 async function* readEvents(stream) {
@@ -59,7 +58,7 @@ export function follow(path, after, onevent, onstate) {
 		if (!data) return
 		const event = {event: name, ...JSON.parse(data)}
 		if (id) {
-			event.seq ??= Number(id)
+			event.seq ??= +id
 			if (!(event.seq > after)) return
 			after = event.seq
 		}

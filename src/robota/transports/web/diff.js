@@ -1,5 +1,3 @@
-// What changes in a file.
-
 import {el, framed, image, more, region, silent} from "./dom.js"
 import {highlight, language} from "./markdown.js"
 import {exact, relative} from "./text.js"
@@ -13,7 +11,7 @@ export function parse(text) {
 		const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)/.exec(line)
 		const words = line.slice(1)
 		if (hunk) {
-			;[before, after] = [Number(hunk[1]), Number(hunk[2])]
+			;[before, after] = [+hunk[1], +hunk[2]]
 			rows.push({kind: "hunk", text: hunk[3].trim()})
 		} else if (!before && !after && /^(---|\+\+\+|diff |index )/.test(line)) continue
 		else if (line[0] === "+") rows.push({kind: "add", after: after++, text: words})

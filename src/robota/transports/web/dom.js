@@ -27,6 +27,7 @@ export const halt = event => event.preventDefault()
 export const write = (id, words) => ($(id).textContent = words)
 export const show = (id, shown = true) => ($(id).hidden = !shown)
 
+const CIRCLE = "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2z"
 const ICONS = {
 	file: "M4 1.5h5L12.5 5v9.5H4zM9 1.5V5h3.5",
 	pencil: "M2.5 13.5l.8-3.2 7.5-7.5 2.4 2.4-7.5 7.5zM9.3 4.3l2.4 2.4",
@@ -44,10 +45,10 @@ const ICONS = {
 	plus: "M8 3v10M3 8h10",
 	copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
 	link: "M6.5 9.5l3-3M7 4.5L8.5 3A3 3 0 0 1 13 7.5L11.5 9M9 11.5L7.5 13A3 3 0 0 1 3 8.5L4.5 7",
-	clock: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 4.5V8l2.5 1.5",
+	clock: `${CIRCLE}M8 4.5V8l2.5 1.5`,
 	play: "M4.5 2.5l9 5.5-9 5.5z",
 	pause: "M5 3v10M11 3v10",
-	auto: "M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 2v12M8 5h4.5M8 8h6M8 11h4.5",
+	auto: `${CIRCLE}M8 2v12M8 5h4.5M8 8h6M8 11h4.5`,
 	warn: "M8 2l6.5 11.5h-13zM8 6.5V10M8 11.7v.3",
 	chat: "M2 3h12v8H7l-3 2.5V11H2z",
 	gauge: "M2 11.5a6 6 0 1 1 12 0M8 11.5l3-4",
@@ -62,7 +63,7 @@ export const region = (spec, label, ...given) => el(spec, {tabindex: 0, role: "r
 export const copy = text => navigator.clipboard?.writeText(text).then(() => true, () => false)
 export const say = text => write("announcer", text.slice(0, 400))
 
-// Copies what it is given, not what the page shows of it.
+// Copies what it is given, not what is shown.
 export function copyButton(read, label) {
 	const copied = async () => {
 		fill(made, icon((await copy(read())) ? "ok" : "no"))
@@ -87,7 +88,6 @@ export const more = (words, action) => {
 	return made
 }
 
-// One line from somebody, empty if they would rather not.
 export function ask(title, note, value = "", type = "text") {
 	const [box, input] = [$("ask"), $("ask-words")]
 	if (box.open) return ""

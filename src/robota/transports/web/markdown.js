@@ -58,7 +58,7 @@ function closing(text, mark, start) {
 function link(target, label, depth) {
 	const url = URL.canParse(target) ? new URL(target) : null
 	if (!url || !/^https?:$/.test(url.protocol)) return `${label} (${target})`
-	const made = el("a", {href: url.href, rel: "noopener noreferrer", target: "_blank", title: url.href, "data-leave": true})
+	const made = el("a", {href: url.href, target: "_blank", title: url.href, "data-leave": true})
 	if (label === target) return (made.append(label), made)
 	made.append(...(depth >= DEEP ? [label] : inline(label.replace(/https?:\/\//g, ""), DEEP)))
 	return el("span", made, el(".host", ` ${url.host}`))
@@ -131,7 +131,6 @@ export function render(piece, depth = 0) {
 
 export const renderAll = (text, depth = 0) => split(text).map(piece => render(piece, depth))
 
-// Code in colours, by families of languages.
 const slashes = {line: "//", block: true}
 const FAMILIES = {
 	python: {names: "py pyi python3 rb ruby", line: "#", triple: true},

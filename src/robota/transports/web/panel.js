@@ -1,5 +1,3 @@
-// The right side: context, cost, files, tasks.
-
 import {counts, diffView} from "./diff.js"
 import {$, el, fill, icon, image, moveFocus, region, remember, svg} from "./dom.js"
 import {agentName, count, exact, many, money, oneLine, pretty, relative, taskLabel, total} from "./text.js"

@@ -1,5 +1,3 @@
-// Who else watches, and who of them is writing.
-
 import {callMe} from "./connection.js"
 import {$, ask, el, fill, on, set, show, write} from "./dom.js"
 import {oneLine} from "./text.js"

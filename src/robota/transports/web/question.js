@@ -96,7 +96,7 @@ function field(name, schema, required) {
 		? el("select.reply", {required}, values.map(value => el("option", {value}, oneLine(value))))
 		: el("input.reply", {required, type: number ? "number" : "text", step: type === "integer" ? 1 : "any"})
 	if (known !== undefined) input.value = known
-	const read = () => (input.value === "" ? undefined : number ? Number(input.value) : input.value)
+	const read = () => (input.value === "" ? undefined : number ? +input.value : input.value)
 	return {node: el("label.field", named(label, description), input), read}
 }
 
@@ -129,7 +129,7 @@ export const answeredHere = given => (answered = given)
 on("question", event => {
 	const {key, target} = event
 	if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select")) return
-	if (/^[1-9]$/.test(key)) made.digit?.(Number(key))
+	if (/^[1-9]$/.test(key)) made.digit?.(+key)
 	const found = /^[a-z]$/i.test(key) && root.querySelector(`[data-key=${key.toLowerCase()}]`)
 	if (!found) return
 	halt(event)

@@ -1,5 +1,3 @@
-// The sessions, by project and day.
-
 import {ask} from "./connection.js"
 import {$, el, fill, halt, image, moveFocus, on, show, write} from "./dom.js"
 import {ago, baseName, money, oneLine} from "./text.js"

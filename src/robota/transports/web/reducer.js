@@ -1,5 +1,4 @@
-// Events in, state out: live, reload and replay are this one path.
-// `changed`: the blocks to draw again. A subagent is a block with a conversation.
+// Events in, state out; `changed` are the blocks to draw again.
 
 import {changeOf} from "./diff.js"
 import {taskLabel} from "./text.js"

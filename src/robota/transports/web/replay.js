@@ -21,7 +21,7 @@ export function start(fork) {
 		now: () => toggle(false)
 	}
 	for (const [id, action] of Object.entries(buttons)) on(`replay-${id}`, action)
-	on("moment", () => (pause(), go(Number($("moment").value))), "input")
+	on("moment", () => (pause(), go(+$("moment").value)), "input")
 }
 
 const place = () => (store.past ? store.moment : store.events.length)
@@ -42,7 +42,6 @@ function go(moment) {
 	draw()
 }
 
-// To the next event that somebody would notice.
 export function step(direction) {
 	const {events} = store
 	let at = place() + direction

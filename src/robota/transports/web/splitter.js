@@ -1,5 +1,4 @@
-// Markdown that is being written, cut into blocks as soon as each is final.
-// Pieces are bounded, so that none makes a long step of the browser.
+// Markdown cut into blocks as soon as each is final; none is long.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`]*)$/
 const MARKER = /^ {0,3}(?:[-+*]|\d{1,9}[.)])(?:\s|$)/
@@ -56,7 +55,6 @@ export function makeSplitter() {
 		return next === "text" || next === (kind === "quote" ? "quote" : "table")
 	}
 
-	// A list is cut before its last item, all else where it stands.
 	function cutHere() {
 		const was = kind
 		const last = was === "list" ? lines.findLastIndex(line => MARKER.test(line) && !/^\s/.test(line)) : 0

@@ -1,10 +1,9 @@
-// The events of the session, and two states of it: as it is, and as it is shown.
-// Work is done in short steps, so that thousands of events block nothing.
+// Events become states in short steps, so that thousands block nothing.
 
 import {newState, reduce} from "./reducer.js"
 
 const STEP = 5 // milliseconds of a frame
-const BEHIND = 250 // while there is a backlog, this often something is drawn
+const BEHIND = 250 // so often a backlog is drawn
 
 export let events, live, moment
 export let past = null // the state of a moment, while somebody looks back

@@ -1,5 +1,3 @@
-// Text made harmless and short.
-
 const UNSAFE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
 const EACH = new RegExp(UNSAFE, "gu")
 const HIDDEN = /[[\p{DI}\ufff9-\ufffb]--[\ufe00-\ufe0f]]/gv
@@ -26,7 +24,6 @@ export const exact = text => plain(text).replace(HIDDEN, code)
 
 export const oneLine = (text, most = 120) => exact(string(text).slice(0, most * 2)).replace(/\s+/g, " ").trim().slice(0, most)
 
-// What a program printed; a line that was redrawn in its last form.
 export function output(text) {
 	const given = string(text).replace(SEQUENCES, "").replace(/\r\n/g, "\n")
 	return plain(given.replace(/[^\n]*\r(?=[^\n])/g, "").replace(/\r/g, ""))
@@ -44,7 +41,7 @@ export function count(value = 0) {
 	return value < 999_500 ? `${(value / 1000).toFixed(value < 9950 ? 1 : 0)}k` : `${(value / 1e6).toFixed(1)}M`
 }
 
-export const money = value => (value > 0 && value < 0.01 ? "<$0.01" : `$${Number(value).toFixed(2)}`)
+export const money = value => (value > 0 && value < 0.01 ? "<$0.01" : `$${+value.toFixed(2)}`)
 
 export function ago(stamp) {
 	const passed = (Date.now() - new Date(stamp)) / 60000
@@ -71,7 +68,6 @@ export const byWhom = by => (by ? ` by ${oneLine(by)}` : "")
 export const total = (all, name) => all.reduce((sum, each) => sum + (each[name] || 0), 0)
 export const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`
 
-// An agent is called by its kind and eight digits.
 export const agentName = name => oneLine(name).replace(/-[0-9a-f]{8}$/, "")
 
 export const taskLabel = task => oneLine(task.label || task.command || task.agentType || task.prompt || task.taskId, 100)

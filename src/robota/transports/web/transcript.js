@@ -36,7 +36,7 @@ export function reset() {
 function scrolled() {
 	const {scrollTop, scrollHeight, clientHeight} = scroller
 	const left = scrollHeight - scrollTop - clientHeight
-	// Only going up stops following; what turns out smaller moves the rest by no more than that.
+	// Only going up stops following, not what turns out smaller.
 	if (left < 60) following = true
 	else if (top - scrollTop > Math.max(0, height - scrollHeight) + 1) following = false
 	else if (following) scroller.scrollTop = 1e9
