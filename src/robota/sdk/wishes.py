@@ -16,8 +16,8 @@ from msgspec import Struct
 from robota._lazy_pattern import lazy_pattern
 from robota.core.jsontext import encode
 from robota.core.messages import Json
-from robota.sdk.agents.loader import find_agent_servers
 from robota.sdk.agents.loader import find_homes as find_agent_homes
+from robota.sdk.agents.loader import read_agent_servers
 from robota.sdk.bundle.bundles import find_plugin_directories, list_tree
 from robota.sdk.frontmatter import MAX_BYTES, list_markdown, parse_bytes
 from robota.sdk.places import Places
@@ -263,7 +263,7 @@ def _find_agents(places: Places) -> Iterator[Wish]:
             if data is not None:
                 name = os.path.relpath(path, home).removesuffix(".md")
                 yield make_wish("agents", places.shown(path), name, _hash(data))
-                _, servers, _ = find_agent_servers(parse_bytes(data, path))
+                _, servers, _ = read_agent_servers(parse_bytes(data, path))
                 yield from _find_servers(places.shown(path), servers)
 
 

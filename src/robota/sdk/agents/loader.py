@@ -127,7 +127,7 @@ def _with_known_spellings(document: Document) -> Document:
     return replace(document, fields=fields)
 
 
-def find_agent_servers(document: Document) -> tuple[tuple[str, ...], dict[str, Json], list[Json]]:
+def read_agent_servers(document: Document) -> tuple[tuple[str, ...], dict[str, Json], list[Json]]:
     """The MCP servers that an agent's file names, those that it defines, and what is neither."""
     given = _with_known_spellings(document).fields.get("mcpServers")
     names, own, odd = list[str](), dict[str, Json](), list[Json]()
@@ -191,7 +191,7 @@ class _Reader(Struct):
         model = document.text("model")
         tools, _ = self._read_tools("tools", "allow", name)
         denied, asked = self._read_tools("disallowedTools", "deny", name)
-        servers, own_servers, odd = find_agent_servers(document)
+        servers, own_servers, odd = read_agent_servers(document)
         for each in odd:
             self._tell(f"`mcpServers` has {each!r}, neither a name nor a definition; it was left out.", name)
         return AgentDefinition(
