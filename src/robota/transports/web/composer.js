@@ -43,7 +43,7 @@ export async function send(steering) {
 	try {
 		if (steering && running) await to.steer(text)
 		else await to.submit(text, images.map(({mediaType, data}) => ({mediaType, data})))
-		if (input.value === text) input.value = ""
+		if (input.value.startsWith(text)) input.value = input.value.slice(text.length)
 		showImages([])
 		to.typing(false)
 	} catch (error) {

@@ -46,7 +46,7 @@ function inline(text, depth = 0) {
 	return [...nodes, text.slice(at)]
 }
 
-// Not far, or marks that nothing closes would take quadratic time.
+// Not far, or unclosed marks would take quadratic time.
 function closing(text, mark, start) {
 	const near = text.slice(start, start + 1000)
 	const finder = MARKS[mark][1]

@@ -3,7 +3,7 @@
 import {newState, reduce} from "./reducer.js"
 
 const STEP = 5 // milliseconds of a frame
-const BEHIND = 250 // so often a backlog is drawn
+const BEHIND = 250 // while there is a backlog
 
 export let events, live, moment
 export let past = null // the state of a moment, while somebody looks back
@@ -29,7 +29,7 @@ export function add(...event) {
 	arm()
 }
 
-// Nobody looks and no frame comes: the title must still tell of a question.
+// Nobody looks, no frame comes: the title must tell of a question.
 export function arm() {
 	if (armed) return
 	armed = true
