@@ -27,7 +27,7 @@ $(VENV)/.run: pyproject.toml constraints.txt
 
 $(VENV)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
+	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run ## Start robota; with PROMPT=… or without a terminal, run one turn

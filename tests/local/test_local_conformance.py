@@ -24,7 +24,7 @@ class TestLocalProvider(ReplyConformance):
     test_calls_that_share_an_id_are_all_delivered = None  # a reply has one call
     test_a_call_cut_off_by_the_token_limit_is_not_delivered = None  # the limit is the request's
     test_usage_is_reported = None  # expects tokens of the script
-    test_the_reason_for_stopping_is_told_once = None  # expects reasons that no local model has
+    test_the_stop_reason_is_reported_once = None  # expects reasons that no local model has
     test_two_streams_of_one_provider_do_not_mix = None  # expects two replies to one request
     test_a_stream_that_waits_can_be_cancelled = None  # the same, and a model that stalls
 

@@ -166,7 +166,7 @@ async def test_a_broken_promise_is_noticed(spoil, test):
 
 async def test_a_wrong_reason_for_stopping_is_noticed():
     with pytest.raises(AssertionError):
-        await suite_for(stop_as_usual).test_the_reason_for_stopping_is_told_once("refusal")
+        await suite_for(stop_as_usual).test_the_stop_reason_is_reported_once("refusal")
 
 
 def contract(level: str) -> list[str]:

@@ -170,7 +170,7 @@ class ReplyConformance:
         assert (heard.usage.input_tokens, heard.usage.output_tokens) == (1234, 56)
 
     @pytest.mark.parametrize("reason", ["end_turn", "max_tokens", "refusal", "content_filter"])
-    async def test_the_reason_for_stopping_is_told_once(self, reason: StopReason) -> None:
+    async def test_the_stop_reason_is_reported_once(self, reason: StopReason) -> None:
         async with self.playing(["Well", StopChunk(reason)]) as provider:
             heard = await listen(provider)
         assert heard.stops == [reason]
