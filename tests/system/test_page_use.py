@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.e2e.terminal import idle, leave, ready, robota_terminal
 from tests.support.page import Stage, chromium, staged
 
 from robota.core.provider import ReasoningChunk
@@ -71,6 +72,31 @@ def test_those_who_watch_see_each_other_and_who_writes_and_who_answered(stage: S
             two.see("Allowed once by Anna 안나.", "#question")
             two.see("It is made.")
         one.page.locator("#people").wait_for(state="hidden")
+
+
+def test_a_terminal_and_the_page_show_one_session(stage: Stage) -> None:
+    stage.play("typed on the page", "Said to the page.")
+    stage.play("typed in the terminal", "Said to the terminal.")
+    with stage.tab() as it:
+        it.prompt("typed on the page")
+        it.see("Said to the page.")
+        it.rest()
+        with robota_terminal(stage.cwd, "--attach", stage.server.page, "-r", it.session) as terminal:
+            ready(terminal)
+            terminal.until("Said to the page.")
+            terminal.type("typed in the terminal\r")
+            terminal.until("Said to the terminal.")
+            it.see("typed in the terminal")
+            it.see("Said to the terminal.")
+            idle(terminal)
+            it.rest()
+            stage.play("and once more", "Said to both.")
+            it.prompt("and once more")
+            it.see("Said to both.")
+            terminal.until("Said to both.")
+            idle(terminal)
+            assert "> and once more" in terminal.lines
+            assert leave(terminal) == 0
 
 
 def test_a_directory_that_wants_something_is_asked_about_before_the_first_prompt(
