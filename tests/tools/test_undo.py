@@ -27,7 +27,7 @@ from robota.tools.undo.store import UndoStore
 
 class QuickCalls(SystemCalls):
     fsync = staticmethod(lambda descriptor: None)
-    sync = staticmethod(lambda: None)
+    sync_disk = staticmethod(lambda descriptor: None)
 
 
 @pytest.fixture

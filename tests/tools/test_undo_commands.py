@@ -23,7 +23,7 @@ class QuickCalls(SystemCalls):
     """The disk is trusted: durability is not what these tests are about."""
 
     fsync = staticmethod(lambda descriptor: None)
-    sync = staticmethod(lambda: None)
+    sync_disk = staticmethod(lambda descriptor: None)
 
 
 class Playground:

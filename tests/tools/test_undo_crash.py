@@ -21,7 +21,7 @@ COMMAND = "rm -r d; echo new > f; ln -sfn elsewhere l; mkdir m; echo x > m/x; ch
 
 class QuickCalls(SystemCalls):
     fsync = staticmethod(lambda descriptor: None)
-    sync = staticmethod(lambda: None)
+    sync_disk = staticmethod(lambda descriptor: None)
 
 
 class MortalCalls(QuickCalls):

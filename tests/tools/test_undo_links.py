@@ -114,13 +114,15 @@ def test_a_file_of_zeros_without_holes_gets_none(work):
 class CountingCalls(SystemCalls):
     def __init__(self) -> None:
         self.syncs = 0
+        self.disks: list[int] = []
 
     def fsync(self, descriptor: int) -> None:  # type: ignore[override]
         self.syncs += 1
         os.fsync(descriptor)
 
-    def sync(self) -> None:  # type: ignore[override]
-        self.syncs += 1
+    def sync_disk(self, descriptor: int) -> None:  # type: ignore[override]
+        self.disks.append(os.fstat(descriptor).st_dev)
+        SystemCalls.sync_disk(descriptor)
 
 
 def test_many_files_are_brought_to_the_disk_together(work):
@@ -130,6 +132,7 @@ def test_many_files_are_brought_to_the_disk_together(work):
     undo("rm -rf ./*", work, system)
     assert len(list(work.iterdir())) == 3000
     assert system.syncs < 40
+    assert system.disks == [work.stat().st_dev]
 
 
 def test_a_disk_without_hard_links_gets_copies(work):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -218,3 +219,21 @@ def test_a_new_file_covers_the_directories_that_are_made_for_it(work):
     found = plan_files([f"{work}/new/deep/file"], [str(work)])
     assert found.targets.trees == (f"{work}/new",)
     assert found.targets.paths == (str(work),)
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no disk in memory here")
+def test_a_workspace_on_the_disk_in_memory_is_saved_although_it_is_below_dev():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+        found = plan_command("make", work, [work])
+        assert found is not None
+        assert found.scope.trees == (os.path.realpath(work),)
+
+
+def test_a_name_that_the_command_itself_makes_may_lead_to_any_file(work):
+    for command in ("ln -s a.txt new && echo x > new", "cp -a src new; echo x > new/y", "mv a.txt b; tee b"):
+        found = plan(command, work)
+        assert found is not None
+        assert found.whole is not None, command
+    assert named("mv a.txt new && mv new a.txt", work) == ["a.txt", "new"]
+    assert named("ln -s a.txt new && rm new", work) == ["new"]
+    assert named("cp a.txt src && cp b.txt src", work) == ["src/a.txt", "src/b.txt"]

@@ -373,7 +373,9 @@ async def main(path):
 
 anyio.run(main, sys.argv[1])
 """
-    done = subprocess.run([sys.executable, "-c", script, old], capture_output=True, text=True, check=False)
+    # -B: what Python compiles below the limit would be cut there too, and taken for whole by the next process
+    command = [sys.executable, "-B", "-c", script, old]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == f"File cannot be written: {old} (File too large)\n", done.stderr
     assert (old.read_text(), os.listdir(old.parent)) == ("old\n", ["old.txt"])
 

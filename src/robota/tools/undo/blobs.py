@@ -1,4 +1,4 @@
-"""Contents by their SHA-256: one private file each, compressed where that pays, safe before it has its name.
+"""Contents by their SHA-256: in a private file each or together in packs, safe before they have a name.
 
 A batch writes temporary files and gives them their names at its end, so that a name always stands for a whole
 content. Who uses a batch holds the lock of the store.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Self
@@ -18,22 +18,33 @@ from msgspec import Struct
 
 from robota.core.errors import StorageError
 from robota.tools.files.directory import CHUNK_BYTES, SystemCalls, open_descriptor, write_all
+from robota.tools.undo.packs import CREATE, PACK_BYTES, NewPack, Packs, Place, sync_path
 
-CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _SMALLEST_COMPRESSED = 128
 _PAYS = 0.9
 """Compressed data is kept if it is at most this part of the original."""
 _MANY = 64
-"""So many files are brought to the disk together instead of one by one."""
+"""So many small contents of a batch become a pack, and so many files are brought to the disk together."""
+_PLAIN = 1 / 8
+"""Packs are compressed once a batch takes more than this part of the room: to read a workspace takes ten
+times as long with compression as without."""
+_WAITING_BYTES = 8 * CHUNK_BYTES
 _FICLONE = 0x40049409
 
 
-class BlobStore(Struct, frozen=True):
-    base: str
-    system: SystemCalls
+class BlobStore:
+    __slots__ = ("base", "packs", "system")
 
-    def find(self, digest: bytes) -> str | None:
-        """The file that holds this content, if there is one."""
+    def __init__(self, base: str, system: SystemCalls) -> None:
+        self.base = base
+        self.system = system
+        self.packs = Packs(f"{base}/packs", system)
+
+    def has(self, digest: bytes) -> bool:
+        return digest in self.packs.places or self._find(digest) is not None
+
+    def _find(self, digest: bytes) -> str | None:
+        """The file of its own that holds this content, if there is one."""
         plain = self._path_of(digest)
         return next((path for path in (plain, plain + ".z") if os.path.lexists(path)), None)
 
@@ -42,20 +53,34 @@ class BlobStore(Struct, frozen=True):
 
     def chunks(self, digest: bytes) -> Iterator[bytes]:
         """The content piece by piece; raises at the end if it is not the one that was stored."""
-        path = self.find(digest)
-        if path is None:
-            raise StorageError(f"The undo store has lost a content ({digest.hex()[:12]}).")
+        place = self.packs.places.get(digest)
+        return self._read_alone(digest) if place is None else iter((self._read_packed(digest, place),))
+
+    def _read_packed(self, digest: bytes, place: Place) -> bytes:
+        data = self.packs.read(place)
+        try:
+            data = zlib.decompress(data) if place.compressed else data
+        except zlib.error as error:
+            raise _damaged(digest) from error
+        if sha256(data).digest() != digest:
+            raise _damaged(digest)
+        return data
+
+    def _read_alone(self, digest: bytes) -> Iterator[bytes]:
         check = sha256()
         try:
-            for chunk in self._unpacked(path):
+            for chunk in self._unpacked(digest):
                 check.update(chunk)
                 yield chunk
         except zlib.error as error:
-            raise _damaged(path) from error
+            raise _damaged(digest) from error
         if check.digest() != digest:
-            raise _damaged(path)
+            raise _damaged(digest)
 
-    def _unpacked(self, path: str) -> Iterator[bytes]:
+    def _unpacked(self, digest: bytes) -> Iterator[bytes]:
+        path = self._find(digest)
+        if path is None:
+            raise StorageError(f"The undo store has lost a content ({digest.hex()[:12]}).")
         unpack = zlib.decompressobj() if path.endswith(".z") else None
         with open(path, "rb") as file:
             while chunk := file.read(CHUNK_BYTES):
@@ -65,19 +90,26 @@ class BlobStore(Struct, frozen=True):
 
     def sizes(self) -> dict[bytes, int]:
         """Every content that is there, and the room it takes."""
-        found: dict[bytes, int] = {}
+        found = {digest: place.room for digest, place in self.packs.places.items()}
         for folder in os.scandir(self.base):
             for file in os.scandir(folder.path):
-                with suppress(ValueError):
+                with suppress(ValueError):  # a pack
                     found[bytes.fromhex(folder.name + file.name.removesuffix(".z"))] = file.stat().st_size
         return found
 
     def size_of(self, digest: bytes) -> int:
-        path = self.find(digest)
+        path = self._find(digest)
         return 0 if path is None else os.path.getsize(path)
 
-    def remove(self, digest: bytes) -> None:
-        path = self.find(digest)
+    def remove(self, digests: Collection[bytes], temporary: str) -> None:
+        """`temporary` is a directory on the same disk, for what is left of packs."""
+        for digest in digests:
+            self.remove_alone(digest)
+        self.packs.remove(digests, temporary)
+
+    def remove_alone(self, digest: bytes) -> None:
+        """A content that has a file of its own."""
+        path = self._find(digest)
         if path is not None:
             self.system.unlink(path)
 
@@ -101,12 +133,15 @@ class BlobStore(Struct, frozen=True):
         self.bring_to_disk(sorted(folders))
 
     def bring_to_disk(self, paths: Sequence[str | bytes]) -> None:
-        """Contents written so far, all at once if they are many."""
-        if len(paths) > _MANY:
-            self.system.sync()
+        """Contents written so far; if they are many, together with all of their disk."""
+        if len(paths) <= _MANY:
+            for path in paths:
+                sync_path(self.system, path)
             return
-        for path in paths:
-            sync_path(self.system, path)
+        folders = {os.path.dirname(path) for path in paths}
+        for folder in {os.lstat(folder).st_dev: folder for folder in folders}.values():
+            with open_descriptor(self.system, folder, os.O_RDONLY | os.O_CLOEXEC) as descriptor:
+                self.system.sync_disk(descriptor)
 
 
 class _NewFile(Struct):
@@ -130,6 +165,9 @@ class Batch(Struct):
     temporary: str
     room: float
     pending: dict[bytes, tuple[str, bool]] = {}
+    waiting: dict[bytes, bytes] = {}
+    """Small contents: many of them become a pack, a few get files of their own."""
+    packs: list[NewPack] = []
     stored: int = 0
     """Bytes that this batch adds to the store."""
 
@@ -139,23 +177,70 @@ class Batch(Struct):
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
             if kind is None:
-                self.blobs.settle(self.pending)
-                self.pending = {}
+                self._finish()
         finally:
+            for pack in self.packs:
+                pack.discard()
             for path, _ in self.pending.values():
                 with suppress(OSError):
                     self.system.unlink(path)
 
-    def add(self, data: bytes) -> bytes:
+    def _finish(self) -> None:
+        try:
+            for digest, data in self.waiting.items():
+                self._add_alone(digest, data)
+            for pack in self.packs:
+                pack.close()
+        except OSError as error:
+            raise _full(error) from error
+        self.blobs.packs.settle(self.packs)
+        self.blobs.settle(self.pending)
+        self.pending = {}
+
+    def add(self, data: bytes, *, alone: bool = False) -> bytes:
+        """`alone`: in a file of its own, which can be removed at once."""
         digest = sha256(data).digest()
         if self._has(digest):
             return digest
-        packed = zlib.compress(data, 1) if len(data) >= _SMALLEST_COMPRESSED else data
-        pays = len(packed) <= len(data) * _PAYS
-        with self._new_file() as new:
-            self._write(new.descriptor, packed if pays else data)
-            new.digest, new.packed = digest, pays and packed is not data
+        if alone:
+            self._add_alone(digest, data)
+        elif self.packs:
+            self._pack(digest, data)
+        else:
+            self.waiting[digest] = data
+            if len(self.waiting) > _MANY or sum(map(len, self.waiting.values())) > _WAITING_BYTES:
+                self._begin_packs()
         return digest
+
+    def _add_alone(self, digest: bytes, data: bytes) -> None:
+        data, compressed = _compress(data)
+        with self._new_file() as new:
+            self._write(new.descriptor, data)
+            new.digest, new.packed = digest, compressed
+
+    def _begin_packs(self) -> None:
+        waiting, self.waiting = self.waiting, {}
+        for digest, data in waiting.items():
+            self._pack(digest, data)
+
+    def _pack(self, digest: bytes, data: bytes) -> None:
+        compressed = False
+        if self.stored > self.room * _PLAIN:
+            data, compressed = _compress(data)
+        try:
+            if not self.packs or self.packs[-1].size > PACK_BYTES:
+                self.packs.append(NewPack(self.system, self.temporary))
+            pack = self.packs[-1]
+            before = pack.room
+            pack.add(digest, data, compressed=compressed)
+        except OSError as error:
+            raise _full(error) from error
+        self._count(pack.room - before)
+
+    def _count(self, size: int) -> None:
+        self.stored += size
+        if self.stored > self.room:
+            raise QuotaExceeded
 
     def add_file(self, source: int) -> bytes:
         """The rest of an open file, as a clone where the file system has them."""
@@ -179,13 +264,12 @@ class Batch(Struct):
         finally:
             size = os.fstat(new.descriptor).st_size
             self.system.close(new.descriptor)
-            if new.digest and not self._has(new.digest):
+            kept = bool(new.digest) and (new.digest in self.waiting or not self._has(new.digest))
+            if kept:
                 self.pending[new.digest] = path, new.packed
-                self.stored += size
             else:
                 self.system.unlink(path)
-        if self.stored > self.room:
-            raise QuotaExceeded
+        self._count(size if kept else 0)
 
     def _write(self, descriptor: int, data: bytes) -> None:
         try:
@@ -194,7 +278,8 @@ class Batch(Struct):
             raise _full(error) from error
 
     def _has(self, digest: bytes) -> bool:
-        return digest in self.pending or self.blobs.find(digest) is not None
+        mine = digest in self.pending or digest in self.waiting
+        return mine or any(digest in pack for pack in self.packs) or self.blobs.has(digest)
 
     def _copy(self, source: int, target: int) -> tuple[bytes, bool]:
         check, pack, first = sha256(), None, True
@@ -211,13 +296,14 @@ class Batch(Struct):
         return check.digest(), pack is not None
 
 
-def sync_path(system: SystemCalls, path: str | bytes) -> None:
-    with open_descriptor(system, path, os.O_RDONLY | os.O_CLOEXEC) as descriptor:
-        system.fsync(descriptor)
+def _compress(data: bytes) -> tuple[bytes, bool]:
+    """The data, smaller if that pays, and whether it is."""
+    packed = zlib.compress(data, 1) if len(data) >= _SMALLEST_COMPRESSED else data
+    return (packed, True) if len(packed) <= len(data) * _PAYS and packed is not data else (data, False)
 
 
-def _damaged(path: str) -> StorageError:
-    return StorageError(f"A saved content of the undo store is damaged: {path}")
+def _damaged(digest: bytes) -> StorageError:
+    return StorageError(f"A saved content of the undo store is damaged ({digest.hex()[:12]}).")
 
 
 def _full(error: OSError) -> StorageError:

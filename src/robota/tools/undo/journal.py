@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from robota.core.errors import StorageError
 from robota.tools.files.directory import SystemCalls, open_descriptor, write_all
-from robota.tools.undo.blobs import CREATE, sync_path
+from robota.tools.undo.packs import CREATE, sync_path
 from robota.tools.undo.snapshot import Unprotected
 from robota.tools.undo.state import PathState
 

@@ -43,6 +43,10 @@ _INTO_DIRECTORIES = frozenset({"cp", "ln", "mkdir", "mv", "touch"})
 """Of a directory they name they change the entry they make in it, not what else it holds."""
 
 
+_RENAMING = frozenset({"ln", "mv"})
+"""They take the place of a name, whatever it leads to."""
+_LINKING = _RENAMING | {"cp"}
+"""What they make may be a link."""
 _RUNNERS = frozenset({
     "bash", "builtin", "command", "env", "eval", "nice", "nohup", "sh", "sudo", "time", "timeout",
 })  # fmt: skip
@@ -113,6 +117,7 @@ def plan_command(command: str, cwd: str, workspace: Sequence[str], home: str | N
     for touch in find_touches(script, invocations, here, home):
         if touch.kind != "read":
             reach.add_touch(touch)
+    reach.follow_new_names()
     if reach.is_unbounded:
         plan = _plan_workspace(reach.targets, workspace, reach.repositories, reach.directories)
         return msgspec.structs.replace(plan, excluded=reach.excluded)
@@ -134,6 +139,7 @@ class _Reach:
         self.repositories: list[str] = []
         self.is_unbounded = self._takes_all = _is_doubtful(script) or any(map(steering, names))
         self._objects: list[str] = []
+        self._changed: list[tuple[str, Touch]] = []
 
     @property
     def excluded(self) -> tuple[str, ...]:
@@ -149,10 +155,28 @@ class _Reach:
     def add_touch(self, touch: Touch) -> None:
         for directory in touch.directories:
             paths = expand_word(touch.word, directory, self._home, self._assigned)
-            if paths is None:
+            if paths is None or _is_named_by_source(touch):
                 self.is_unbounded = self._takes_all = True
             else:
                 self.targets = self.targets.join(_cover_touch(touch, paths))
+                self._changed += [(os.path.normpath(path), touch) for path in paths]
+
+    def follow_new_names(self) -> None:
+        """A name that the script makes may be a link, by which the rest of it changes what nobody named."""
+        made = {
+            path: touch.part
+            for path, touch in self._changed
+            if touch.kind == "write" and _program(touch) in _LINKING
+            if not os.path.isdir(path) or os.path.islink(path)
+        }
+        for path, touch in self._changed if made else ():
+            through = touch.kind == "write" and (touch.redirected or _program(touch) not in _RENAMING)
+            place = path if through else os.path.dirname(path)
+            while place != os.path.dirname(place):
+                if made.get(place, touch.part) != touch.part:
+                    self.is_unbounded = self._takes_all = True
+                    return
+                place = os.path.dirname(place)
 
     def _is_exact(self, invocation: Invocation) -> bool:
         flags = _FLAGS.get(invocation.words[0].text)
@@ -214,8 +238,20 @@ def _is_runner(invocation: Invocation) -> bool:
     return not any(word.text.startswith(("-o", "--output")) for word in invocation.words)
 
 
+def _program(touch: Touch) -> str:
+    return touch.part.partition(" ")[0]
+
+
+def _is_named_by_source(touch: Touch) -> bool:
+    """Whether a wildcard stands for copies: they have the names of their sources, not of what is there."""
+    use = load_programs().files.get(_program(touch))
+    return (
+        touch.kind == "write" and touch.word.globbed and use is not None and use.operands in ("copy", "move")
+    )
+
+
 def _cover_touch(touch: Touch, paths: Sequence[str]) -> Scope:
-    program = touch.part.partition(" ")[0]
+    program = _program(touch)
     whole: list[str] = []
     shallow: list[str] = []
     files = [path for path in paths if not is_system_path(path)]

@@ -28,7 +28,7 @@ _CUT_OFF = "the call was cut off, so nobody knows who changed it"
 class Reversal:
     """The changes of a call, seen from the present. Of the `uncertain` paths nobody saw how it left them."""
 
-    __slots__ = ("_changes", "_made", "_now", "_opened", "_system", "_uncertain", "kept", "restored")
+    __slots__ = ("_changes", "_made", "_now", "_opened", "_system", "_uncertain", "kept", "made", "restored")
 
     def __init__(
         self, changes: Sequence[Change], system: SystemCalls, *, uncertain: Container[bytes] = ()
@@ -39,6 +39,8 @@ class Reversal:
         self._made = frozenset(change.path for change in changes if change.before is None)
         self._now: dict[bytes, PathState] = {}
         self._opened: dict[bytes, int] = {}
+        self.made: dict[bytes, PathState] = {}
+        """What was put back."""
         self.restored: tuple[str, ...] = ()
         self.kept: tuple[KeptPath, ...] = ()
 
@@ -87,6 +89,7 @@ class Reversal:
         self.kept += tuple(KeptPath(os.fsdecode(path), reason) for path, reason in sorted(failed.items()))
         done = [step for step in steps if step.path not in failed]
         self.restored = tuple(os.fsdecode(step.path) for step in done if _is_visible(step))
+        self.made = {step.path: step.then for step in done if step.then is not None}
         for step in done:
             self._opened.pop(step.path, None)
 

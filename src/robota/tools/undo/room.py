@@ -20,7 +20,7 @@ INLINE_BYTES = 2048
 def keep_list(batch: Batch, value: Manifest | list[Change]) -> str:
     """Put a list where `read_states` and `read_changes` find it: what the record says of it."""
     data = msgspec.msgpack.encode(value)
-    return f"={b64encode(data).decode()}" if len(data) <= INLINE_BYTES else batch.add(data).hex()
+    return f"={b64encode(data).decode()}" if len(data) <= INLINE_BYTES else batch.add(data, alone=True).hex()
 
 
 def find_content(kept: str) -> set[bytes]:

@@ -25,6 +25,7 @@ from robota.tools.undo.git import INDEX_SIGNATURE, digest_index
 from robota.tools.undo.state import Manifest, PathState, describe_stat, is_in_any
 
 _SYSTEM_TREES = ("/dev", "/proc", "/sys")
+_MEMORY_DISK = "/dev/shm"
 _SETTLED_NS = 2_000_000_000
 """The coarsest clocks of file systems tick every two seconds."""
 _CHECK_BYTES = 32
@@ -72,7 +73,7 @@ def resolve_parent(path: str) -> str:
 
 def is_system_path(path: str) -> bool:
     """Whether it is not a file of a person: devices and the kernel's own."""
-    return any(is_inside(path, tree) for tree in _SYSTEM_TREES)
+    return not is_inside(path, _MEMORY_DISK) and any(is_inside(path, tree) for tree in _SYSTEM_TREES)
 
 
 def _outermost(trees: Iterable[str]) -> tuple[str, ...]:
@@ -178,6 +179,8 @@ class Scanner(Struct):
     limits: Limits | None = None
     skip: tuple[bytes, ...] = ()
     """Trees that are not looked at."""
+    made: Mapping[bytes, PathState] = {}
+    """What was just written and checked: as long as size and time say so, it is not read again."""
     states: dict[bytes, PathState] = {}
     problems: dict[bytes, Unprotected] = {}
 
@@ -221,8 +224,7 @@ class Scanner(Struct):
         """The states of these paths; what is found only through one of them that is a link is not there."""
         links: set[bytes] = set()
         for path in sorted(paths):
-            above = os.path.dirname(path)
-            if above in links:
+            if links and os.path.dirname(path) in links:
                 links.add(path)
                 continue
             state = self.look(path)
@@ -273,6 +275,9 @@ class Scanner(Struct):
             return describe_stat(facts, target=os.readlink(path))
         if not stat.S_ISREG(facts.st_mode):
             return describe_stat(facts)
+        made = self.made.get(path)
+        if made is not None and (made.size, made.mtime_ns) == (facts.st_size, facts.st_mtime_ns):
+            return describe_stat(facts, digest=made.digest, essence=made.essence)
         known = self.cache.look_up(path, facts)
         if known is not None and (known.stored or self.batch is None):
             return describe_stat(facts, digest=known.digest)

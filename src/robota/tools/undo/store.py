@@ -152,13 +152,14 @@ class UndoStore:
                 steps = reversal.decide(overwrite)
                 if not steps:
                     return Undone(None, kept=reversal.kept)
-                plan = Plan(Scope(paths=tuple(os.fsdecode(step.path) for step in steps)))
-                self._begin(begun, plan, (), reversal)
+                there = (os.fsdecode(step.path) for step in steps if step.now is not None)
+                self._begin(begun, Plan(Scope(paths=tuple(there))), (), reversal)
                 reversal.carry_out(steps, self._blobs)
-            after = self._scanner(HashCache()).scan(plan.scope).manifest.states
-            self._end(
-                begun.id, compare(read_states(self._blobs, find_entry(self._journal, begun.id).begun), after)
-            )
+            scanner = self._scanner(HashCache())
+            scanner.made = reversal.made
+            scanner.look_at(step.path for step in steps)
+            before = read_states(self._blobs, find_entry(self._journal, begun.id).begun)
+            self._end(begun.id, compare(before, scanner.states))
             return Undone(begun.id, reversal.restored, reversal.kept)
 
     # --- room ------------------------------------------------------------------------------------------
@@ -186,8 +187,7 @@ class UndoStore:
         carried = Carried(removal.bytes_after - used, self._ports.new_id())
         self._journal.rewrite([carried, *records], self._directory.temporary)
         self._directory.remove_caches()
-        for digest in unused:
-            self._blobs.remove(digest)
+        self._blobs.remove(frozenset(unused), self._directory.temporary)
         self._directory.remove_leftovers()
         return msgspec.structs.replace(removal, done=True)
 
@@ -217,6 +217,7 @@ class UndoStore:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         with self._directory.locked():
+            self._blobs.packs.refresh()
             if self._journal.refresh():
                 self._directory.forget_caches()
             yield
@@ -275,7 +276,7 @@ class UndoStore:
             )
         )
         if manifest is not None:
-            self._blobs.remove(manifest)
+            self._blobs.remove_alone(manifest)
 
     def _reversal(self, pairs: Sequence[OpenEntry]) -> Reversal:
         calls = [self._changes_of(pair) for pair in pairs]

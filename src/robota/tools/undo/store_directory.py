@@ -12,7 +12,7 @@ from hashlib import sha256
 from robota.core.errors import StorageError
 from robota.core.private_directory import make_private_directories
 from robota.tools.files.directory import SystemCalls, open_descriptor, write_all
-from robota.tools.undo.blobs import CREATE
+from robota.tools.undo.packs import CREATE
 from robota.tools.undo.snapshot import HashCache, decode_cache
 
 _PARTS = ("", "/blobs", "/caches", "/running", "/tmp")
