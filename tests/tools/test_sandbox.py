@@ -337,11 +337,11 @@ def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
     "arguments",
     [
         (),
-        ("--policy", "{}"),
-        ("--policy", "{}", "--"),
-        ("--policy", "{}", "--", "true"),
-        ("--policy", "no json", "--", "true"),
-        ("--policy", "[]", "--", "true"),
+        ("--write", "/tmp"),
+        ("--write", "/tmp", "--"),
+        ("--network", "on", "--", "true"),
+        ("--write", "/tmp", "--elsewhere", "/", "--", "true"),
+        ("--", "true"),
         ("true",),
     ],
 )

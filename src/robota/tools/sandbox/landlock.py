@@ -13,7 +13,10 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # loading these takes longer than confining a process
+    from collections.abc import Iterable, Iterator, Sequence
 
 MINIMUM_ABI = 3
 """Older kernels let everybody truncate files."""

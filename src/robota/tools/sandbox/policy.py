@@ -29,6 +29,8 @@ HOME_NAMES = (
 GIT_NAMES = ("config", "config.worktree", "hooks", "commondir", "info/attributes")
 """Protected in a git directory, existing or not."""
 _MODULE_DEPTH = 4
+_SHARED = ("/tmp", "/dev/shm")
+"""Where programs put temporary files, semaphores and memory that they share."""
 
 
 class SandboxPolicy(Struct, frozen=True, kw_only=True):
@@ -81,8 +83,8 @@ def workspace_policy(
             refused = [path for path in refused if _is_project_name(path, workspace)]
         held = [path for path in guarded if path not in refused] if protection == "existing" else []
     writable = [*workspace, *folders, *caches, os.path.realpath(tmp)]
-    if protection == "none" and not is_inside(home_directory, "/tmp"):
-        writable.append("/tmp")  # where it can be mounted, `tmp` is there
+    if protection == "none":  # where something can be mounted, both are private
+        writable += [path for path in _SHARED if os.path.isdir(path) and not is_inside(home_directory, path)]
     return SandboxPolicy(
         writable=tuple(dict.fromkeys(writable)),
         tmp=os.path.realpath(tmp),

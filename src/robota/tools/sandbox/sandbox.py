@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
 import anyio
-import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
@@ -253,9 +252,15 @@ def _wrap(
     abi = landlock_abi()
     if abi < MINIMUM_ABI:
         raise OSError(f"this kernel offers version {abi} of it, and {MINIMUM_ABI} is needed")
-    data = msgspec.json.encode(policy).decode()
+    places = {
+        "--write": policy.writable,
+        "--keep": policy.read_only_even_if_missing,
+        "--hide": policy.deny_read,
+    }
+    words = [word for option, paths in places.items() for path in paths for word in (option, path)]
     # Isolated and without site packages: nothing in the workspace can take the place of a module of ours.
-    return [sys.executable, "-I", "-S", "-c", _LAUNCH, _PACKAGES, "--policy", data, "--", *argv]
+    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCH, _PACKAGES]
+    return [*launcher, *words, "--network", policy.network, "--", *argv]
 
 
 Wrap: TypeAlias = Callable[[Sequence[str], str, SandboxPolicy, Placeholders], list[str]]
