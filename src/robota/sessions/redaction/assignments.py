@@ -45,9 +45,9 @@ from robota.sessions.redaction.values import (
 )
 
 _SIGN = lazy_pattern(
-    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\])?(?P<space>[ \t]{0,8})"
-    r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| is:?(?= )|>(?=[^<\s=]))"
-    r"(?P<gap>[ \t]{0,8}+(?=\S)|[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
+    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\])?(?P<space>[ \t]{0,40})"
+    r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?=|=(?![=~>])|:(?![:/=])| (?:is|was):?(?= )|>(?=[^<\s=]))"
+    r"(?P<gap>[ \t]{0,40}+(?=\S)|[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
 _VALUE = lazy_pattern(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
 _PARAMETER = lazy_pattern(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
@@ -60,9 +60,9 @@ _SCHEMA = lazy_pattern(
 )
 _NUMBER = lazy_pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = lazy_pattern(
-    r"(?:(?:Some|Just|SecretStr|SecretString|String::from|\[\]byte)\()?[bBrRuUL@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
+    r"(?:(?:Some|Just|SecretStr|SecretString|String::from|\[\]byte)\()?[bBrRuULNE@]?(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
 )
-_LONG_STRING = lazy_pattern(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w))(?P<slashes>)(?P<quote>[\"'])")
+_LONG_STRING = lazy_pattern(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w)|`(?=`\w))(?P<slashes>)(?P<quote>[\"'`])")
 _EMPTY = lazy_pattern(r"[\[{]\s*(?:\\+[nrt]\s*)*[\]}]|\[REDACTED\]")
 _REST = lazy_pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")
 _PAIR_AFTER = lazy_pattern(r"[ \t;,&]+[A-Za-z_][\w.-]*=")
@@ -275,7 +275,9 @@ _DEFAULT = lazy_pattern(r"[-=]?(?P<secret>[^\s\"'`\\<>{}?$][^\s\"'`\\<>{}$]*)\}"
 def _decide_variable(place: _Place, ahead: str, ends: bool) -> Decision | None:
     if place.lead.endswith("${"):
         return _decide_default(place, ahead)
-    if found := (_LONG_STRING.match(ahead) if place.sign == "=" else None) or _STRING.match(ahead):
+    if found := (
+        _LONG_STRING.match(ahead) if place.sign == "=" or ahead[0] == "`" else None
+    ) or _STRING.match(ahead):
         return _decide_literal(place, ahead, found)
     found = (_PARAMETER if place.is_parameter else _VALUE).match(ahead)
     if found is None:
@@ -309,7 +311,8 @@ def _decide_parameter(place: _Place, value: str, length: int) -> Decision | None
 def _strip_stop(place: _Place, found: re.Match[str]) -> str:
     """The value without the sentence's punctuation; a `!` at the end of a line of a file is part of it."""
     value = found.group()
-    kept = place.tight and place.sign == "=" and value[-1] == "!" and _REST.match(found.string, found.end())
+    kept = (place.tight or has_digit(value)) and place.sign == "=" and value[-1] == "!"
+    kept = kept and _REST.match(found.string, found.end()) is not None
     return value if kept else value.rstrip(".,:!?)")
 
 
@@ -332,7 +335,7 @@ def _decide_literal(place: _Place, ahead: str, found: re.Match[str]) -> Decision
         secret = looks_issued(content) and has_digit(content)
     elif place.strength is Strength.WEAK:
         secret = looks_issued(content)
-    elif repeats_name(place.name, content):
+    elif repeats_name(place.name, content) and not _NUMBERED.search(content):
         secret = False
     else:
         secret = place.strength is not Strength.TEXT or place.is_shell or not _PLAIN.fullmatch(content)
@@ -349,6 +352,9 @@ def _closes_before(place: _Place, quote: str, slashes: int, content: str) -> boo
 _GOES_ON = lazy_pattern(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
 
 
+_NUMBERED = lazy_pattern(r"[A-Za-z].*?(?:\d{3}|\d[!@#$%^&*])")
+_SECTION = lazy_pattern(r"(?:\A|\n)\[[a-z][\w.:/ -]*\]\n(?:[a-z][\w.-]* *= *[^\n]*\n){0,4}\Z")
+"""The lines of an INI file before this one, from the heading of its section on."""
 _ARTIFACT = lazy_pattern(r"[a-z][a-z-]+[:-]\d+\.\d+[\w.]*")  # io.jsonwebtoken:jjwt-api:0.11.2
 
 
@@ -373,11 +379,13 @@ def _states_secret(place: _Place, value: str, rest: str) -> bool:
 
 def _states_loosely(place: _Place, value: str, rest: str, *, line_ends: bool) -> bool:
     """`name: value`, `name = value`, `name is value`: YAML, an INI file, a program or a sentence."""
-    if repeats_name(place.name, value) or is_snake(value) or _TYPE_NAME.fullmatch(value):
+    if (repeats_name(place.name, value) and not _NUMBERED.search(value)) or is_snake(value):
+        return False
+    if _TYPE_NAME.fullmatch(value):
         return False
     if place.sign == "=" and not line_ends:
         return looks_issued(value)
-    if looks_chosen(value):
+    if looks_chosen(value) or (place.sign == "=" and place.starts_line and _SECTION.search(place.lead)):
         return True
     if line_ends and "-" in place.name and place.sign == ":" and is_camel(value):
         return True
@@ -394,6 +402,8 @@ def _states_tightly(place: _Place, value: str, rest: str, *, line_ends: bool) ->
         return False
     if rest[:1] in (",", ")"):
         return looks_chosen(value)
+    if place.name.startswith("-") and is_name(value):  # --secret=db-password
+        return False
     if place.name.startswith("-") or (line_ends and place.starts_line) or looks_chosen(value):
         return True
     return place.in_row or _PAIR_AFTER.match(rest) is not None

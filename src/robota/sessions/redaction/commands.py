@@ -1,4 +1,4 @@
-"""Secrets that only their place betrays: options, words of commands, arguments of calls, lines of files.
+"""Secrets that only their place betrays: options, words of commands, arguments of calls.
 
 Little or nothing names these values, so every rule here begins with what makes the place unmistakable.
 """
@@ -28,9 +28,9 @@ from robota.sessions.redaction.values import (
 
 
 _QUOTED = r"(?P<open>\\{0,7}[\"'])(?P<secret>[^\"'\\\n]{1,120})(?=(?P=open))"
-_BARE = r"[^\s\"'`\\]"
+_BARE = r"(?:[^\s\"'`\\]|\\[!$&*#@])"  # signs that a shell would read are escaped
 _BARE_WORD = rf"[\"']?(?P<secret>{_BARE}+)"
-_BARE_TAIL = RunTail(_BARE)
+_BARE_TAIL = RunTail(_BARE, look=2)
 _BARE_ARGUMENT = r"[^\s\"'`\\|;&<>()]"
 
 
@@ -46,8 +46,8 @@ def _next(source: str, tail: RunTail, looks: Callable[[str], bool] = bool) -> De
 
 _next_argument = partial(_next, rf"(?P<secret>{_BARE_ARGUMENT}+)", RunTail(_BARE_ARGUMENT))
 """The same where the signs of a shell or a call end a word."""
-_word = _next(_BARE_WORD, _BARE_TAIL)
-_chosen_word = _next(_BARE_WORD, _BARE_TAIL, lambda secret: looks_chosen(secret) and not is_code(secret))
+next_word = _next(_BARE_WORD, _BARE_TAIL)
+chosen_word = _next(_BARE_WORD, _BARE_TAIL, lambda secret: looks_chosen(secret) and not is_code(secret))
 _argument = _next_argument()
 chosen_argument = _next_argument(
     lambda secret: looks_chosen(secret) and not is_code(secret) and not is_path(secret)
@@ -57,14 +57,14 @@ issued_argument = _next_argument(looks_issued)
 """The next word if it looks like an issued token."""
 
 
-def _after(context: re.Pattern[str], decide: Decide) -> Decide:
+def after(context: re.Pattern[str], decide: Decide) -> Decide:
     return lambda before, ahead, ends: decide(before, ahead, ends) if context.search(before) else None
 
 
 _password = follows(
-    r"[\"']?[\w.@+%/-]*[:%,][\"']?(?P<secret>[^\s\"'`\\]+)",
+    r"[\"']?(?:\w+\\)?[\w.@+%/-]*[:%,][\"']?(?P<secret>[^\s\"'`\\]+)",
     _BARE_TAIL,
-    quoted=r"([\"'])[\w.@+%/-]*[:%,](?P<secret>[^\"'`\\\n]{1,100})(?=\1)",
+    quoted=r"([\"'])(?:\w+\\)?[\w.@+%/-]*[:%,](?P<secret>[^\"'`\\\n]{1,100})(?=\1)",
     looks=lambda secret: not (is_stand_in(secret) or is_code(secret) or secret.startswith("//")),
 )
 _key_alone = follows(r"[\"']?(?P<secret>[^\s\"'`\\:]{8,100}):(?=[\"'\s]|\Z)", looks=looks_issued)
@@ -128,28 +128,29 @@ def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     if program is None or not program.search(line):
         return None
     if letter == "b":
-        return decide_cookie(before, ahead, ends) if "curl" in line else _word(before, ahead, ends)
+        return decide_cookie(before, ahead, ends) if "curl" in line else next_word(before, ahead, ends)
     glued = not line.endswith(" ")
     if glued and not _GLUES.search(line):
         return None
     if not glued and letter == "p" and ("mysql" in line or "mariadb" in line):  # asks for the password
         return None
-    return (_chosen_word if "login" in line else _word)(before, ahead, ends)
+    return (chosen_word if "login" in line else next_word)(before, ahead, ends)
 
 
 _PROGRAMS = {
     "p": lazy_pattern(
-        r"\b(?:mongo(?:sh|dump|restore|import|export)?|sshpass|mysql(?:dump|admin)?|mariadb(?:-dump)?|7za?|rar|unrar)\s"
+        r"\b(?:mongo(?:sh|dump|restore|import|export)?|sshpass|mysql(?:dump|admin)?|mariadb(?:-dump)?|7za?|rar|unrar"
+        r"|cqlsh|psexec(?:64)?)\s"
         r"|\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr|oc|argocd)\b.* login\s"
     ),
-    "P": lazy_pattern(r"\b(?:sqlcmd|bcp|isql|(?:un)?zip)\s"),
+    "P": lazy_pattern(r"\b(?:sqlcmd|bcp|isql|(?:un)?zip|ipmitool|mosquitto_[a-z]{3})\s"),
     "k": lazy_pattern(r"\bopenssl enc\s"),
     "a": lazy_pattern(r"\bredis-cli\s"),
     "w": lazy_pattern(r"\bldap(?:search|modify|add|delete|whoami|passwd)\s"),
     "N": lazy_pattern(r"\bssh-keygen\s"),
     "b": lazy_pattern(r"\b(?:curl|gh secret set)\s"),
 }
-_GLUES = lazy_pattern(r"mysql|mariadb|sshpass|\b(?:7za?|rar|unrar)\s|\b(?:docker|podman)\b.* login\s")
+_GLUES = lazy_pattern(r"mysql|mariadb|sshpass|\bldap|\b(?:7za?|rar|unrar)\s|\b(?:docker|podman)\b.* login\s")
 _CLIENT = lazy_pattern(r"\b(?:curl|https?|xh|wget)\s")
 
 
@@ -158,7 +159,7 @@ def _user(before: str, ahead: str, ends: bool) -> Decision | None:
     line = _command(before)
     if line.rstrip(" =").endswith(("--body", "--value")):
         stores = _STORES.search(line) or ("put-parameter " in line and "SecureString" in line + ahead)
-        return _word(before, ahead, ends) if stores else None
+        return next_word(before, ahead, ends) if stores else None
     return _login(before, ahead, ends) if _CLIENT.search(line) else None
 
 
@@ -172,7 +173,7 @@ def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
     name = _DIRECTIVE_NAME.search(before[-64:])
     if name is None or name_strength(name[1]) < Strength.TEXT:
         return None
-    decision = _word(before, ahead, ends)
+    decision = next_word(before, ahead, ends)
     if decision is None or is_code(secret := ahead[decision[0] : decision[1]]):
         return None
     return decision if looks_chosen(secret) or (name[1].isupper() and not secret.isalpha()) else None
@@ -180,8 +181,8 @@ def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
 
 _DIRECTIVE_NAME = lazy_pattern(r"([\w.-]+)[ \t]+\Z")
 _DIRECTIVE = (
-    r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|secret|token|key|credentials|authorization)"
-    r"[ \t]{1,8}(?=[^\s=:|&])"
+    r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|_pass|secret|token|key|credentials"
+    r"|authorization)[ \t]{1,8}(?=[^\s=:|&])"
 )
 
 
@@ -205,16 +206,16 @@ def _logged_in(before: str, ahead: str, ends: bool) -> Decision | None:
     """`wandb login …`; `machine h login u password …` of .netrc; `smtp.login("user", "…")`"""
     if "(" in before[-90:].rpartition("login")[2]:
         return _argument(before, ahead, ends)
-    if before.endswith("login "):
+    if before.endswith(("login ", "login=")):
         return issued_argument(before, ahead, ends) if _TOKEN_LOGIN.search(before) else None
     return _argument(before, ahead, ends) if _MACHINE.search(before) else None
 
 
 _LOGIN = (
     r"(?: (?:\S{1,60}\s{1,8}password )?(?=[^\s-])"
-    r"|(?<=\.login)\((?=\\{0,7}[\"'])[^,()\n]{3,80},\s{0,4}(?=\\{0,7}[\"']))"
+    r"|(?<=sonar\.login)=(?=[0-9a-z_]{32})|(?<=\.login)\((?=\\{0,7}[\"'])[^,()\n]{3,80},\s{0,4}(?=\\{0,7}[\"']))"
 )
-_TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z")
+_TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z|sonar\.login=\Z")
 _MACHINE = lazy_pattern(r"\bmachine \S+\s+login \S+\s+password \Z")
 
 
@@ -227,7 +228,7 @@ def _until_at(before: str, ahead: str, ends: bool) -> Decision | None:
 
 
 _CONNECTS = lazy_pattern(
-    r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|cx_Oracle|pymssql)\.connect)"
+    r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql)\.connect)"
     r"\([^()\n]*\Z"
 )
 _ARGUMENTS = r"(?:[^,()\n]{1,100},\s{0,20}){%s}(?=\\{0,7}[\"'])"
@@ -249,52 +250,14 @@ _END = lazy_pattern(r"[\"'\\]?[ \t]*(?:;|\r?\n|\\n|[\"'`]|\Z)")
 def _upper_pass(before: str, ahead: str, ends: bool) -> Decision | None:
     """`PASSWORD '…'` of SQL, `PASS …` of FTP and POP"""
     if not before.endswith("PASS "):
-        return _word(before, ahead, ends)
-    return _chosen_word(before, ahead, ends) if _PASS_LINE.search(before[-12:]) else None
+        return next_word(before, ahead, ends)
+    return chosen_word(before, ahead, ends) if _PASS_LINE.search(before[-12:]) else None
 
 
 _PASS_LINE = lazy_pattern(r"(?:> |(?:\n|\A)[ \t]*|[\"'])PASS \Z")
 
-# --- lines of files ---
 
-
-def _line_of_file(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`login jane password …` of .netrc, `password …` alone on a line of .msmtprc"""
-    if _LINE_OF_PROGRAM.search(before[-120:]):
-        return _word(before, ahead, ends)
-    return _chosen_word(before, ahead, ends) if _FILE_LINE.search(before[-120:]) else None
-
-
-_LINE_OF_PROGRAM = lazy_pattern(r"\b(?:nmcli|rclone) [^\n]* pass(?:word)? \Z|\bwpa_passphrase \S+ \Z")
-_FILE_LINE = lazy_pattern(
-    r"(?:(?:\n|\A)[ \t]*(?:user \S+ )?[\w-]*|\b(?:login|machine)\s+\S+\s+)(?:password|requirepass)\s+\Z"
-)
-_SECRET_DATA = lazy_pattern(
-    r"(?s)kind: Secret.*\n[ \t]*(?:data|stringData):\n(?:[ \t]+[^\n]*\n)*[ \t]+[\w.-]+: ?\Z"
-)
-
-
-_setting = _after(lazy_pattern(r"(?i)(?:\n|\A|\\n|[\"'`])[ \t]*\w{0,12}pw[ \t]+\Z"), _word)
-"""`bindpw …` alone on a line of an LDAP client's settings"""
-
-
-def _pgpass(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`host:port:database:user:password`"""
-    found = _PGPASS_PASSWORD.match(ahead)
-    if found is None or not (line := _PGPASS.search(before)) or is_stand_in(secret := found["secret"]):
-        return None
-    certain = "543" in line[1] and len(secret) > 3 and not secret.isdigit()
-    return take(found) if certain or looks_chosen(secret) else None
-
-
-_PGPASS = lazy_pattern(r"(?:\A|[\s\"'`>+|→]|\\n)([\w.*/-]{1,80}:(?:\*|\d{4,5}):[\w*-]+:[\w*-]+:)\Z")
-_PGPASS_PASSWORD = lazy_pattern(r"(?P<secret>(?:[^\s\"'`\\:|;&<>()]|\\[:\\])+)(?=[\s\"'`|;&<>)]|\\n|\Z)")
-_HASH = (
-    r"(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}"
-    r"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}|y\$j[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{1,30}"
-    r"\$[./A-Za-z0-9]{43}|argon2id?\$v=\d{1,3}\$m=\d{1,9},t=\d{1,3},p=\d{1,3}\$[A-Za-z0-9+/]{8,40}\$[A-Za-z0-9+/]{20})"
-)
-
+_REMOTE_DESKTOP = lazy_pattern(r"freerdp\w? [^\n]{1,160}\Z")
 _NET_USE = lazy_pattern(r"(?i)\bnet use [^\n]{1,200}\Z")
 
 COMMANDS: tuple[Rule, ...] = (
@@ -303,7 +266,7 @@ COMMANDS: tuple[Rule, ...] = (
     Rule(" -", rf"(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
     Rule(
         " -",
-        r"(?:(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?![a-z]+-)(?: |(?<=-p)|(?<=-u)|(?<=-b))"
+        r"(?:(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?![a-z]+-)(?: |(?<=-[pubw]))"
         r"|[A-Za-z]{1,5}[uUPw] (?=[^\s-]))",
         _letter,
     ),
@@ -319,55 +282,44 @@ COMMANDS: tuple[Rule, ...] = (
             ("header", r"(?:_up)?(?: set)?"),
         )
     ),
+    Rule(
+        "printf ",
+        rf"'%s[\\n\n]{{0,4}}' (?=\\{{0,7}}[\"']?[^\s|$]{{4,80}} \| {_READERS})",
+        _piped,
+        needs=("|",),
+    ),
     Rule("echo ", rf"(?:-n )?(?=\\{{0,7}}[\"']?[^\s|$]{{4,80}} \| {_READERS})", _piped, needs=("|",)),
     Rule("login", _LOGIN, _logged_in),
-    Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", _word, needs=("alias set",)),
-    Rule("/user:", r"\S{1,80} (?=[^\s/*])", _after(_NET_USE, _word), needs=("/user:",), folded=True),
-    Rule("htpasswd -", r"\w{0,4}b\w{0,4} \S{1,80} \S{1,40} ", _word, needs=("pass",)),
-    Rule("pass:", r"(?:(?<=-pass pass:)|(?<=-passin pass:)|(?<=-passout pass:))", _word, needs=("pass",)),
-    Rule("ConvertTo-SecureString ", r"(?:-String )?(?=\\{0,7}[\"'])", _word, needs=("securestring",)),
+    Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("alias set",)),
+    Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
+    Rule("net user ", r"\S{1,40} (?=[^\s/*])", chosen_argument, needs=("user",), folded=True),
+    Rule("rabbitmqctl ", r"(?:add_user|change_password) \S{1,40} ", next_word, needs=("user", "pass")),
+    Rule("/p:", r"(?=\S)", after(_REMOTE_DESKTOP, _argument), needs=("/",)),
+    Rule("user.info=", r"[^\s:]{1,60}:(?=\S)", _argument, needs=("auth",)),
+    Rule("htpasswd -", r"\w{0,4}b\w{0,4} \S{1,80} \S{1,40} ", next_word, needs=("pass",)),
+    Rule("pass:", r"(?:(?<=-pass pass:)|(?<=-passin pass:)|(?<=-passout pass:))", next_word, needs=("pass",)),
+    Rule("ConvertTo-SecureString ", r"(?:-String )?(?=\\{0,7}[\"'])", next_word, needs=("securestring",)),
     Rule("sqlplus ", r"(?:-\w{1,8} )?\w{1,40}/(?=[^\s/@$]{1,80}@)", _until_at, needs=("@",)),
     Rule("::add-mask::", r"(?=\S)", _argument),
     # Calls and SQL
-    Rule("auth", r"=?\(\\{0,7}[\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?=\\{0,7}[\"'])", _word, folded=True),
+    Rule(
+        "auth",
+        r"=?\(\\{0,7}[\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?:some\()?(?=\\{0,7}[\"'])",
+        next_word,
+        folded=True,
+    ),
     Rule("userpwd,", r"\s{0,4}(?=\\{0,7}[\"'])", _login, needs=("pw",), folded=True),
-    Rule("onnect", rf"(?:ion)?\({_ARGUMENTS % 2}", _after(_CONNECTS, _argument), needs=("(",)),
+    Rule("onnect", rf"(?:ion)?\({_ARGUMENTS % 2}", after(_CONNECTS, _argument), needs=("(",)),
+    Rule("racle", rf"(?:db)?\.connect\({_ARGUMENTS % 1}", _argument, needs=("(",)),
+    Rule("redential", rf"s?(?:\.new)?\({_ARGUMENTS % 1}", chosen_argument, needs=("cred",)),
+    Rule("WiFi.begin(", _ARGUMENTS % 1, _argument, needs=("(",)),
     Rule("new ", rf"(?:PDO|mysqli)\({_ARGUMENTS % 2}", _argument, needs=("(",)),
     Rule("jwt.", rf"(?:sign|verify|encode|decode)\({_ARGUMENTS % 1}", chosen_argument, needs=("(",)),
-    Rule("AUTH", r"(?:(?<=\"AUTH)\" (?=\")| (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8}))", _word),
+    Rule(
+        "AUTH",
+        r"(?:(?<=\"AUTH)\" (?=\")|(?<=\d> AUTH) (?=\S)| (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8}))",
+        next_word,
+    ),
     Rule("PASS", r"(?:WORD (?:FOR \S{1,80} = )?(?=\\{0,7}['\"])| (?=\S))", _upper_pass),
     Rule("identified ", r"(?:with \w{1,40} )?by (?=\S)", _identified, folded=True),
-    # Lines of files
-    Rule("pass", r"(?:word|phrase \S{1,40})?[ \t\n]{1,4}(?=\S{0,80}?[0-9!@#$%^&*])", _line_of_file),
-    *(
-        Rule(
-            name,
-            r"[ \t]{1,8}(?=[^\s=:]\S{0,80}[ \t]{0,4}(?:[\n\r\\\"'`]|\Z))",
-            _setting,
-            needs=("pw",),
-            folded=True,
-        )
-        for name in ("bindpw", "rootpw")
-    ),
-    # … under `data:` of a Kubernetes secret
-    Rule(
-        ": ",
-        r"(?=[A-Za-z0-9+/]{12})",
-        _after(_SECRET_DATA, issued_argument),
-        needs=("secret",),
-        holds="kind: Secret",
-    ),
-    *(
-        Rule(port, r"[\w*-]{1,60}:[\w*-]{1,60}:(?=\S)", _pgpass, needs=(need,))
-        for port, need in (
-            ("5432:", "432:"),
-            (":6432:", "432:"),
-            (":5433:", ":5433"),
-            (":*:", "*"),
-            (":26257:", "*"),
-        )
-    ),
-    # Hashes of passwords
-    Rule("$", _HASH, RunTail(r"[A-Za-z0-9./$=,+]")),
-    Rule("{", r"S?SHA\}[A-Za-z0-9+/]{27,}={0,2}", RunTail("="), needs=("sha}",)),
 )

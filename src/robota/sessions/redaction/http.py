@@ -53,11 +53,14 @@ def decide_authorization(ahead: str) -> Decision | None:
     return take(found, _CREDENTIAL_TAIL) if stated else None
 
 
+_CLEARED = lazy_pattern(
+    r"(?i)[^=;]+=(?:deleted)?(?:; ?(?:max-age|path|domain|expires|samesite|httponly|secure)\b|\Z)"
+)
 decide_cookie = follows(
     r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*"
     r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)",
     RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3),
-    looks=lambda secret: not is_placeholder(secret.partition("=")[2]),
+    looks=lambda secret: not is_placeholder(secret.partition("=")[2]) and not _CLEARED.match(secret),
 )
 """The value of a Cookie or Set-Cookie header."""
 
@@ -169,6 +172,7 @@ HTTP: tuple[Rule, ...] = (
         needs=("=",),
         folded=True,
     ),
+    Rule("key=", r"(?<=[?&]key=)(?=[A-Za-z0-9_-]{0,12}[A-Za-z0-9]{16})", _parameter, needs=("=",)),
     Rule("appid=", r"(?<=[?&]appid=)(?=[0-9a-f]{32})", _parameter, needs=("=",)),
     Rule("code=", r"(?<=[?&]code=)(?=[A-Za-z0-9%/_.=-]{24})", _parameter, needs=("=",)),
 )

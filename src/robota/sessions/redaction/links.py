@@ -41,8 +41,8 @@ _LINKS = (
     # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
     r"</(?:key|name)>\s{0,40}[+>]?\s{0,20}<(?:string|value)>(?:<string>)?|[\"']>"
     r"|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
-    # | NAME | value |
-    r"`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
+    # | NAME | value |      <td>NAME</td><td>value
+    r"</t[dh]>\s{0,20}<td[^<>\n]{0,40}>|`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
     # NAME: type = "value"      NAME type = "value"      Name { get; set; } = "value"
     r"[ \t]{0,4}:[ \t]{0,4}[&'\w\[\]<>.?| ]{1,30}?[ \t]{0,4}:?=[ \t]{0,4}"
     r"(?:(?:String::from|SecretStr|SecretString|Some)\()?b?(?=[\"'])"
@@ -69,10 +69,11 @@ _LINKS = (
     r"[\"']?\]?=>\s{0,20}string\(\d{1,6}\) (?=\")|><!\[cdata\[|>\n[ \t]{0,20}",
 )
 _LINK = lazy_pattern(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
-_VALUE = lazy_pattern(r"\\{0,15}[\"'`]?(?P<secret>[^\s\"'`\\<>|&\x00\x1b]+)")
-_QUOTED = lazy_pattern(r"(?P<secret>[^\"'`\\<>|&\x00\x1b\n]+)")
+_AND = r"&(?![\w#]{1,12}[=;])"  # no entity, and no next parameter
+_VALUE = lazy_pattern(rf"\\{{0,15}}[\"'`]?(?P<secret>(?:[^\s\"'`\\<>|&\x00\x1b]|{_AND})+)")
+_QUOTED = lazy_pattern(rf"(?P<secret>(?:[^\"'`\\<>|&\x00\x1b\n]|{_AND})+)")
 _DEFINED = lazy_pattern(r"(?P<secret>[^\"'\\\n]+)(?=[\"'])")
-_TAIL = RunTail(r"[^\s\"'`\\<>|&\x00\x1b]")
+_TAIL = RunTail(rf"[^\s\"'`\\<>|&\x00\x1b]|{_AND}", look=15)
 _LISTED = lazy_pattern(rf"(?:\[|[\])],)\s*[\[(]\s*b?{_QUOTE}\Z")
 """Before the first of two strings: a list of pairs, as headers are kept."""
 _PASSWORD = lazy_pattern(r"(?i)password\Z")
@@ -139,10 +140,10 @@ def _is_stated(name: str, link: str, secret: str) -> bool:
 def _links(link: str, name: str, lead: str, rest: str) -> bool:
     """Whether this link, between these neighbours, ties a name to its value."""
     if link.strip(" \t") == "":
-        return (
+        return rest[:1] != " " and (
             _REFUSED.search(lead[-12:]) is not None
             or lead.endswith((" :", "{:"))
-            or lead.rstrip(" \t")[-1:] in ("", "\n", "{", ";", ",", "(")
+            or lead.rstrip(" \t")[-1:] in ("", "\n", "{", ";", ",", "(", ":")
             or _PASSWORD.search(name) is not None
         )
     if _PAIR.match(link):
@@ -273,7 +274,7 @@ _ESCAPED = lazy_pattern(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
     r"(?=[\\\"'`\]=:>(*&<|│\x1b{\[%% \t\r\n])(?=[\"'`\]=:>(*&<|│\x1b]"
-    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|is[ :]|or \\{0,7}[\"']|as \w"
+    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|(?:is|was)[ :]|or \\{0,7}[\"']|as \w"
     rf"|{_TYPES}[ \t]{{1,4}}:?=%s"
     r"|[a-z:]{2,20}+=\\{0,7}[\"'])"
     r"|\\{1,15}[\"'`]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%%(?:3d|5d|22)|\\{1,8}u00"
@@ -283,7 +284,7 @@ _ISSUED = "|[a-z0-9+/=_-]{20}"
 _ALSO_NEXT = {"token": _ISSUED, "auth": _ISSUED, "key": rf"{_ISSUED}|\d{{1,2}}: ", "pass": "|to proceed"}
 """What else may follow these in a sentence."""
 _ENDINGS = {
-    "pass": "(?:words?|wd|phrases?|code)?+",
+    "pass": "(?:wor[dt]s?|wd|[_-]?phrases?|code|e(?<=mot de passe))?+",
     "secret": "(?:s(?<=client.secrets)|s(?<=clientsecrets))?+",
     "token": "(?:s(?:(?<=accesstokens)|(?<=access.tokens)|(?<=refreshtokens)|(?<=refresh.tokens)))?+",
     # `key` alone names nothing secret

@@ -55,7 +55,7 @@ _PASS_OWNERS = word_set(
     basic jenkins docker registry svn git sql mssql oracle account master my kafka amqp es elastic vnc rdp
     """
 )
-_PASSWORDS = word_set("psk storepass keypass userpass dbpass")
+_PASSWORDS = word_set("psk storepass keypass userpass dbpass requirepass masterauth passe")
 _COOKIE_OWNERS = ("", *word_set("set session auth x http request response"))
 _OTHER_TOKENS = word_set(
     """
@@ -92,7 +92,9 @@ _SECRET_KEYS = word_set(
     anthropic claude stripe sendgrid mailgun twilio google gemini azure aws datadog dd algolia pinecone groq
     mistral cohere replicate deepseek openrouter huggingface hf resend sentry supabase cloudflare cf tavily
     serper brave exa firecrawl perplexity together fireworks xai elevenlabs deepgram assemblyai voyage jina
-    feed rss
+    feed rss consumer functions or fastly salesforce bitfinex binance kraken coinbase braintree razorpay
+    mailjet postmark vonage plivo honeycomb rollbar bugsnag amplitude mixpanel segment alchemy infura
+    etherscan moralis quicknode shodan virustotal cloudinary imgbb giphy tmdb openweather weather
     hubspot langsmith langchain wandb langfuse helicone newrelic pagerduty opsgenie mailchimp maps
     """
 )
@@ -111,8 +113,8 @@ _OTHER_KEYS = word_set(
     """
 )
 _FIXED_SUFFIXES = (
-    "password", "passwd", "passphrase", "passcode", "secret", "authorization", "credentials", "credential",
-    "sshpass",
+    "password", "passwort", "passwd", "passphrase", "passcode", "secret", "authorization", "credentials",
+    "credential", "sshpass",
 )  # fmt: skip
 _GLUED = ("password", "apikey", "accesstoken", "refreshtoken", "privatekey", "secretkey")
 TRAILERS = (
@@ -145,7 +147,7 @@ def name_strength(name: str) -> Strength:
     owner, dot, variable = name.rpartition(".")
     if dot and variable.isupper() and not owner.isupper():  # `process.env.TOKEN`
         return name_strength(variable)
-    words = [word.lower() for word in _WORDS.findall(name[-96:])]
+    words = [word.lower() for word in _WORDS.findall(name[-96:].replace("ass_phrase", "assphrase"))]
     numbered = bool(words) and words[-1].isdigit()
     while words and words[-1].isdigit():
         words.pop()

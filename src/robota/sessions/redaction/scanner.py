@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from robota._lazy_pattern import lazy_pattern
 from robota.sessions.redaction.commands import COMMANDS
+from robota.sessions.redaction.file_lines import FILE_LINES
 from robota.sessions.redaction.http import HTTP
 from robota.sessions.redaction.links import NAMED
 from robota.sessions.redaction.rules import (
@@ -32,14 +33,18 @@ Span: TypeAlias = tuple[int, int, str]
 _Window: TypeAlias = tuple[int, int]
 
 _BY_NEED: dict[str, set[Rule]] = {}
-for _rule in (*TOKENS, *PRIVATE_KEYS, *HTTP, *NAMED, *COMMANDS, *TABLES):
+for _rule in (*TOKENS, *PRIVATE_KEYS, *HTTP, *NAMED, *COMMANDS, *FILE_LINES, *TABLES):
     for _need in _rule.needs:
         _BY_NEED.setdefault(_need, set()).add(_rule)
-_NEEDS = tuple((need, lazy_pattern(re.escape(need)), rules) for need, rules in _BY_NEED.items())
+_ALL_NEEDS = tuple(
+    (need, lazy_pattern(re.escape(need)) if len(need) > 1 else None, rules)
+    for need, rules in _BY_NEED.items()
+)
+_NEEDS = tuple(need for need in _ALL_NEEDS if need[0].isascii())
 """What a text must hold, and for which rules. A search for each of these is all that most texts cost: they
 are few, and one alternation of them all would take longer."""
 _LONG = 1000
-"""In longer texts a pattern finds a literal faster than `in` does."""
+"""In longer texts a pattern finds a literal of several characters faster than `in` does."""
 _WORTHWHILE = 300_000
 """Characters of long texts before which compiling those patterns costs more than they save: a program that
 asks one question has fewer."""
@@ -66,8 +71,8 @@ def _choose_rules(plain: str, own: Sequence[Rule]) -> tuple[str, dict[Rule, Sequ
     if not is_long:
         _searched[0] += len(plain)
     candidates = set(own)
-    for need, pattern, rules in _NEEDS:
-        if pattern.search(lowered) if is_long else need in lowered:
+    for need, pattern, rules in _NEEDS if plain.isascii() else _ALL_NEEDS:
+        if pattern.search(lowered) if is_long and pattern else need in lowered:
             candidates |= rules
     chosen: dict[Rule, Sequence[_Window]] = {}
     whole = ((0, len(plain)),)
@@ -274,14 +279,14 @@ def _beginnings(text: str, own: Sequence[Rule]) -> Iterator[int]:
     if _BEFORE_A_SECRET.search(text, lines) or may_match(text[lines:], own):
         yield len(text) - lines
     row = text.rfind("\n") + 1
-    if "|" in text[row:]:  # of a table: its heading, far above, may tell what a cell is
+    if "|" in text[row:] or "│" in text[row:]:  # of a table: its heading, far above, may tell what a cell is
         yield len(text) - row
     for rule in own:
         known = rule.holds[:-1]
         yield from (length for length in range(1, len(known) + 1) if text.endswith(known[:length]))
 
 
-_BEFORE_A_SECRET = lazy_pattern(r"\b(?:echo|printf)\b|-----? ?BEGIN|value *[=:]")
+_BEFORE_A_SECRET = lazy_pattern(r"\b(?:echo|printf)\b|-----? ?BEGIN|value *[=:]|(?i:mnemonic)")
 """What stands before a secret that only the words behind it betray."""
 _STRIDE = 96
 """How much new text is worth a scan; with `AHEAD` it makes the 256 characters that may be held back."""

@@ -66,7 +66,7 @@ _OPENING = lazy_pattern(r"^.*[:=(\[] ?\\*[\"'`](?=\w)")
 _IN_TABLES = {"pass": Strength.TEXT, "secret": Strength.WEAK}
 """A column `secret` may list names of secrets."""
 _GAP = lazy_pattern(r" {2,}")
-_RULER = lazy_pattern(r"[\s|│+:=-]*")
+_RULER = lazy_pattern(r"[\s|│+:=─-╿-]*")
 _HEADING = lazy_pattern(r"(?:[\w.#/-]{1,40}(?: [\w.#/-]{1,24}){0,2})?")
 _VALUE = lazy_pattern(r"(?P<secret>[^\s,;|│\"'`\\]+)(?=\\*[\"'`]| {2}|[ \t]*(?:[,;|│\t\r\n]|\Z))")
 

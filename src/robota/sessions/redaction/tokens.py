@@ -27,7 +27,8 @@ _WORD_PREFIXES = r"""
     nf[pco]_ vc[pkair]_ PMAK- figu_ fly_ cio_ duffel_(?:live|test)_ shippo_(?:live|test)_ hst[rv]_ kagi_
     sgp_(?:local_)? s-s4t2(?:ud|af)-
     rdme_ ulp_ sntryu_ sq[upa]_ FLWSECK- FLWSECK_TEST- CLOJARS_ pul- napi_ jina_ ak_ aio_ pat_
-    tskey-(?:auth|api|client)-
+    tskey-(?:auth|api|client)- alcht_ pga[rw]_ rootly_ cfk_ ddp_ xau_ esecret_ sm_aat_ polar_oat_
+    bb_(?:live|test)_ tr_(?:prod|dev|stg)_ tk-us- AKID
 """
 # Before a run in which dashes, underscores and dots may stand.
 _TOKEN_PREFIXES = r"""
@@ -36,7 +37,7 @@ _TOKEN_PREFIXES = r"""
     figd_ figo[hr]_ glsa_ pscale_(?:tkn|pw|oauth)_ fo1_ nvapi- lsv2_(?:pt|sk)_ tvly- pcsk_ pypi-AgE
     sb_secret_ ops_eyJ tskey- ATATT3 ATCTT3 hv[sbr]\. dp\.(?:pt|st|ct|sa|scim|audit)\. ya29\. GOCSPX- AQ\.Ab
     1//0 AGE-SECRET-KEY-1 sq0(?:atp|csp|idp)- xkeysib- xsmtpsib- CFPAT- HRKU- pat-(?:na|eu)\d- cfut_ cfat_
-    dt0[a-z]01\. AIza
+    dt0[a-z]01\. AIza dnkey- vercel_blob_rw_ pdl_(?:live|sdbx)_apikey_ mdb_sa_sk_ signkey-(?:prod|test)- waka_
 """
 _OWN_SHAPES = (  # each with the letters it may begin with
     ("s", rf"sk-ant-{_REAL}{_LIVELY}{_TOKEN}{{8}}"),
@@ -60,16 +61,23 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("k", rf"key_{_HEX}{{64}}(?![A-Za-z0-9])|key-{_HEX}{{32}}(?![A-Za-z0-9])"),
     ("s", rf"st\.{_HEX}{{24}}\.{_HEX}{{32}}\.{_HEX}{{32}}"),
     ("p", r"pk_\d{7,9}_[A-Z0-9]{32}(?![A-Za-z0-9])"),
+    ("p", rf"pat\.{_TOKEN}{{20,24}}\.{_HEX}{{24}}\.{_WORD}{{20}}"),
+    ("ap", rf"(?:a[ks]-|pa-)(?=[a-z0-9_-]{{0,20}}[A-Z]){_MIXED}{_WORD}{{22}}"),
+    ("s", rf"sk_{_HEX}{{48}}(?![A-Za-z0-9])|sha256~{_REAL}{_TOKEN}{{43}}"),
+    ("i", rf"ico-{_REAL}(?=[a-z0-9]{{0,31}}[A-Z]){_WORD}{{32}}(?![A-Za-z0-9])"),
+    ("t", rf"t1\.{_TOKEN}{{20,80}}\.{_TOKEN}{{60}}"),
+    ("A", r"API-(?=[A-Z]{0,25}[0-9])(?=[0-9]{0,25}[A-Z])[A-Z0-9]{26}(?![A-Za-z0-9_-])"),
     ("v", rf"v1\.0-{_HEX}{{24}}-{_HEX}{{40}}"),
     ("S", rf"SG\.{_TOKEN}{{16,24}}\.{_TOKEN}{{16}}"),
     ("MNO", rf"[MNO]{_TOKEN}{{23,27}}\.{_TOKEN}{{6}}\.{_TOKEN}{{27}}"),
     # These could stand in the middle of Base64, which has + and / between its letters.
-    ("A", r"(?<![A-Za-z0-9+/][+/])(?:AKIA|ASIA)(?!X{4})[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("A", r"(?<![A-Za-z0-9+/][+/])A(?:KI|SI|BI|CC)A(?!X{4})[A-Z0-9]{16}(?![A-Za-z0-9])"),
     ("Sd", rf"(?<![A-Za-z0-9+/][+/])(?:SK|dapi){_HEX}{{32}}(?![A-Za-z0-9])"),
     ("AE", rf"(?<![A-Za-z0-9+/][+/])(?:EAA[A-Z]|EZ[AT]K|ATBB|AKCp[0-9]){_MIXED}{_WORD}{{28}}"),
     ("E", rf"(?<![A-Za-z0-9+/][+/])EAAA[A-Z](?=[A-Za-z0-9]{{0,58}}[_-]){_TOKEN}{{59}}(?![A-Za-z0-9_+/-])"),
     ("c", rf"(?<![A-Za-z0-9+/][+/])cmVmdGtuOj{_WORD}{{40}}"),
     ("A", r"A{21}[A-Za-z0-9]{6,60}%[23][0-9A-F][A-Za-z0-9%]{20}"),
+    ("A", rf"(?<![A-Za-z0-9+/][+/])AQVN{_MIXED}{_TOKEN}{{35,38}}(?![A-Za-z0-9_+/-])"),
     ("L", rf"(?<![A-Za-z0-9+/][+/])LTAI{_MIXED}{_WORD}{{12,26}}(?![A-Za-z0-9+/])"),
     ("o", r"(?<![A-Za-z0-9+/][+/])oy2[a-z0-9]{43}(?![A-Za-z0-9+/])"),
     ("G", rf"(?<![A-Za-z0-9+/][+/])GR1348941(?![xX]{{4}}){_TOKEN}{{20}}(?![A-Za-z0-9+/])"),
@@ -77,15 +85,19 @@ _OWN_SHAPES = (  # each with the letters it may begin with
 _ANY_START = (
     rf"{_HEX}{{32}}-us\d{{1,2}}(?![A-Za-z0-9])|[A-Za-z0-9_.]{{3}}[0-9]Q~[A-Za-z0-9_.~-]{{31,34}}"
     rf"|(?![xX]{{4}}){_WORD}{{14}}\.atlasv1\.{_TOKEN}{{20}}|\d{{8,10}}:AA[A-Za-z0-9_-]{{31}}"
-    r"|\d{15,16}\|[A-Za-z0-9_-]{27}(?![A-Za-z0-9_-])"
+    rf"|\d{{15,16}}\|[A-Za-z0-9_-]{{27}}(?![A-Za-z0-9_-])|{_WORD}{{6}}_{_WORD}{{29}}_mmk(?![A-Za-z0-9])"
+    # what stands behind the identifier that it belongs to, in a call or a path
+    rf"|{_HEX}{{32}}(?<=AC{_HEX}{{32}}[\"'], [\"']{_HEX}{{32}})"
+    rf"|[a-z]{{2}}-(?<=/t/[a-z]{{2}}-){_HEX}{{8}}-{_HEX}{{4}}-{_TOKEN}{{22}}"
 )
 _BASE64_SHAPES = (
     ("f", "fm[12][ar]?_[A-Za-z0-9+/=_-]{16}"),
     ("F", "FlyV1 fm[12][ar]?_[A-Za-z0-9+/=_-]{16}"),
     ("s", "sntrys_[A-Za-z0-9+/=_-]{16}"),
     ("g", "glc_(?!1{8}|[xX]{4})[A-Za-z0-9+/=_-]{16}"),
-    # {"auths":  {"a":"  tok:  and a key of Bedrock
-    ("e", "(?:eyJhdXRocyI6|eyJhIjoi)(?=[A-Za-z+/]{0,40}[0-9])[A-Za-z0-9+/]{44}"),
+    # {"auths":  {"a":"  {"k":"  tok:  and a key of Bedrock
+    ("B", "BBDC-[A-Za-z0-9+/]{40}"),
+    ("e", "(?:eyJhdXRocyI6|eyJhIjoi|eyJrIjoi)(?=[A-Za-z+/]{0,60}[0-9])[A-Za-z0-9+/]{44}"),
     ("d", "dG9rO(?=[A-Za-z+/]{0,40}[0-9])[A-Za-z0-9+/]{44}"),
     ("A", "ABSK[A-Za-z0-9+/]{60}"),
     (
@@ -199,9 +211,21 @@ _JWT = (
 _web_key = follows(r"\s*\"(?P<secret>[A-Za-z0-9_-]+)", RunTail(r"[A-Za-z0-9_-]"))
 """The private part of a JSON Web Key."""
 
+_words = follows(
+    r"(?!test test test)(?P<secret>(?:[a-z]{3,8} ){11}[a-z]{3,8})", RunTail(r"[a-z]| (?=[a-z])", look=2)
+)
+"""The words of a wallet."""
+
 TOKENS: tuple[Rule, ...] = (
     Rule("hook", _HOOKS, _hook, needs=("/",)),
     Rule('"d":', r"(?=\s{0,4}\"[A-Za-z0-9_-]{40})", _web_key),
+    Rule(
+        "nemonic",
+        r"\w{0,12}[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?=(?:[a-z]{3,8} ){11})",
+        _words,
+        needs=("=",),
+        folded=True,
+    ),
     Rule("access_token$", r"[a-z]{3,12}\$[a-z0-9]{16}\$[0-9a-f]{32}", _TOKEN_TAIL, needs=("$",)),
 )
 RUN_TOKENS: tuple[Rule, ...] = (
@@ -221,9 +245,9 @@ _GAP = (
     r"|\\+[nrt\"']|[\s\"'+,;#>|*`]|\\+u000[aAdD]|%0[aAdD]|%20|&#10;|<br\s?/?>)"
 )
 _RUN_OF_KEY = "[A-Za-z0-9+/=]"
-_END = r"-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5}"
+_END = r"-{4,5} ?END [A-Za-z0-9 ]{0,40}-{4,5}"
 _HEAD = (
-    r"[ -]BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+    r"[ -]BEGIN (?:[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1) ?-{4,5}"
     rf"{_GAP}{{0,12}}+(?:[A-Z][A-Za-z-]{{2,20}}: (?:[^\n\\]|\\+[\"']){{0,70}}{_GAP}{{1,6}}+){{0,3}}"
     rf"{_RUN_OF_KEY}{{16}}"
 )

@@ -42,7 +42,7 @@ _PLACEHOLDER = lazy_pattern(
     | change[-_]?(?:me|this|it)(?![a-z]{0,8}[-_!@]?\d)
     | put[-_ ] | paste | enter[-_ ] | (?:my|the|a|some)[-_](?:api|secret|token|password|key|access)[-_a-z]*$
     | (?:op|vault|env|keyring|ssm|secretsmanager|awssm|gcpsm|file):(?!\S*@) | \$?env: | arn:aws
-    | enc\[ | !vault | @@ | todo | fixme | dummy | placeholder | example[-_ ]
+    | enc\[ | !vault | @@ | todo | fixme | dummy | placeholder | example[-_ ] | [\w-]+ :latest $
     """
 )
 _BLANKED = lazy_pattern(
@@ -54,8 +54,9 @@ _WORD = r"#?[A-Za-z_$]+[0-9]{0,2}[A-Za-z_$]*[0-9]{0,2}"
 _DOTTED = lazy_pattern(rf"{_WORD}(?:\??\.{_WORD})+[!;,]?")
 _CHAIN = lazy_pattern(r"[A-Za-z_]\w{0,30}(?:\.[A-Za-z_]\w{0,40}){1,5}")
 _PATH = lazy_pattern(
-    r"(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://"
+    r"(?![A-Za-z0-9+/]{42,}={1,2}\Z)(?:(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://)"
 )
+"""No Base64 of so many bytes that it ends in a sign of its own."""
 _STEM = lazy_pattern(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
 _STEM_WORD = lazy_pattern(r"(?i)\b(?:pass\w*|secrets?|tokens?|keys?|pwd|cred\w*|auth\w*|cookies?)\b")
 _VERSION = lazy_pattern(r"(?i)v?\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
@@ -192,6 +193,8 @@ def repeats_name(name: str, value: str) -> bool:
     if value.lower() in _KNOWN_PASSWORDS or (" " in value and _DIGIT.search(value)):
         return False
     plain = _NO_LETTER.sub("", value.lower())
+    if not plain and value.isdigit() and len(value) > 5:
+        return value in "012345678901234567890"
     return plain in _NO_LETTER.sub("", name.lower()) or (
         _IDENTIFIER.fullmatch(value) is not None
         and _STEM.search(value) is not None
@@ -216,4 +219,4 @@ def is_prose(value: str) -> bool:
     return _STEM_WORD.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
 
 
-_PHRASE = lazy_pattern(r"(?=.*[0-9])[a-z0-9]{2,12}(?: [a-z0-9]{1,12}){1,2}")
+_PHRASE = lazy_pattern(r"(?=.*[0-9])[A-Za-z0-9]{2,12}(?: [A-Za-z0-9]{1,12}){1,2}")
