@@ -150,7 +150,7 @@ def test_other_tools_get_the_narrowest_rule_they_have() -> None:
     ("command", "rule", "said"),
     [
         ("find . -name x -delete", "Bash(find *)", "-delete can start a program or write a file"),
-        ("LD_PRELOAD=x pytest -q", "Bash(pytest *)", "does not reach behind the assignment of LD_PRELOAD"),
+        ("LD_PRELOAD=x pytest -q", "Bash(pytest *)", "does not cover a command that sets LD_PRELOAD"),
         ("env rm x", "Bash(env *)", "does not cover what this part runs"),
         ("npm test", "Bash(make *)", "No rule allows this part"),
     ],

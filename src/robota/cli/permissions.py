@@ -88,7 +88,7 @@ def test(file: str, settings: str, mode: str | None) -> int:
 @mode_option
 @click.option("--all", "everywhere", is_flag=True, help="Sessions of all directories.")
 def replay(settings: str, mode: str | None, everywhere: bool) -> None:
-    """Judge the calls of past sessions by the rules of today, and show those that would go another way."""
+    """Judge the calls of past sessions by today's rules, and show those that would be decided differently."""
     judge, store = make_judge(settings, mode), create_project_session_store()
     known = [each for each in store.list(None if everywhere else find_places().cwd) if each.has_journal]
     count, changed = 0, 0
@@ -101,7 +101,9 @@ def replay(settings: str, mode: str | None, everywhere: bool) -> None:
                     changed += 1
                     print(_describe_change(call, WORDS[verdict.decision]))
             advance(number + 1, len(known))
-    print(f"{changed} of {count} calls in {len(known)} sessions would go another way.", file=sys.stderr)
+    print(
+        f"{changed} of {count} calls in {len(known)} sessions would be decided differently.", file=sys.stderr
+    )
 
 
 def _describe_change(call: PastCall, now: str) -> str:
@@ -130,8 +132,8 @@ def _read_examples(file: str) -> Iterator[Example]:
             continue
         if expected not in WORDS.values() or not call.strip():
             raise ConfigurationError(
-                f"{file}:{number} is no example: write {', '.join(WORDS.values())} and then a call, as in "
-                "refused Read(.env)."
+                f"{file}:{number} is not an example: write {', '.join(WORDS.values())} and then a call, as "
+                "in refused Read(.env)."
             )
         yield Example(number, expected, call.strip())
 

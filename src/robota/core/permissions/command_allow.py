@@ -27,6 +27,7 @@ from robota.core.shell.invocations import Invocation
 from robota.core.shell.programs import load_programs
 from robota.core.shell.script import Assignment, Command, Word
 
+_LEAVING = frozenset({"break", "continue", "exit"})
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 
 
@@ -43,6 +44,8 @@ def cover_parts(allow: RuleSet, invocations: Sequence[Invocation]) -> Cover | Ga
         if found is None:
             return Gap(invocation.command.text, coverage.why_not(invocation))
         first = found if first is None else first
+    if first is None:  # conditions alone
+        first = next((rule for each in invocations if (rule := coverage.rule_for(each))), None)
     return Gap(None, "no rule allows it") if first is None else Cover(first)
 
 
@@ -59,8 +62,9 @@ def _compile(allow: RuleSet) -> _Coverage | Cover | Gap:
 
 
 def _is_condition(command: Command) -> bool:
-    """`[ … ]` and `test` run nothing; what their words expand to are parts of their own."""
-    return command.words[0].text in load_programs().conditions and not command.assignments
+    """`[ … ]`, `test` and `break` run nothing; what their words expand to are parts of their own."""
+    first = command.words[0].text
+    return (first in load_programs().conditions or first in _LEAVING) and not command.assignments
 
 
 class _Coverage:
@@ -108,9 +112,10 @@ class _Coverage:
             return "no rule allows this part"
         for assignment in invocation.command.assignments:
             if not is_inert(assignment, invocation.command):
-                return f"{near} does not reach behind the assignment of {assignment.name}"
+                return f"{near} does not cover a command that sets {assignment.name}"
         for hazard in find_possible_hazards(invocation.words, invocation.script):
-            return f"{hazard.word} can start a program or write a file, which {near} does not cover"
+            can = "can" if invocation.words[hazard.index].literal else "may turn out to be an option that can"
+            return f"{hazard.word} {can} start a program or write a file, which {near} does not cover"
         if invocation.inner or invocation.opaque:
             return f"{near} does not cover what this part runs"
         return "no rule allows this part"

@@ -14,12 +14,13 @@ from robota.core.permissions.command_reading import Reading
 from robota.core.permissions.matchers import Call, Hit
 from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
 from robota.core.permissions.processes import holds_environment, leave_processes, may_hold_environment
+from robota.core.permissions.repositories import find_top
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.subjects import READING_TOOLS
-from robota.core.shell.effects import Touch, known_path
+from robota.core.shell.effects import Touch, known_path, may_recurse
 from robota.core.shell.expansions import names_set_by_commands, splits
-from robota.core.shell.mentions import find_possible_writes
-from robota.core.shell.script import Piece, Word, build_word
+from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word
+from robota.core.shell.writes import WHOLE_REPOSITORY, find_possible_writes
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
 _LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
@@ -68,6 +69,11 @@ def _climb(word: Word, directory: str | None) -> list[tuple[Word, str | None]]:
     return [(build_word(pieces, word.raw), place) for place in sorted(places)]
 
 
+def _is_walked(touch: Touch, denied: DeniedPaths) -> bool:
+    """Whether what lies below the path is touched too."""
+    return touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
+
+
 class CommandFiles:
     def __init__(self, call: Call, reading: Reading) -> None:
         self._call, self._reading = call, reading
@@ -87,7 +93,7 @@ class CommandFiles:
 
     @cached_property
     def _possible_writes(self) -> list[Touch]:
-        return list(find_possible_writes(self._every))
+        return list(find_possible_writes(self._every, self._home))
 
     @cached_property
     def linking(self) -> str | None:
@@ -97,6 +103,15 @@ class CommandFiles:
             if copies or each.program in _LINKERS:
                 return each.command.text
         return None
+
+    @cached_property
+    def _unlinked(self) -> frozenset[str]:
+        """The parts that are not concerned: that one, and the ones before it where nothing is repeated."""
+        parts = [each.command.text for each in self._every]
+        if self.linking is None or self._script.unsteady:
+            return frozenset([self.linking or ""])
+        at = parts.index(self.linking)
+        return frozenset(parts[: at + 1]) - frozenset(parts[at + 1 :])
 
     def hit(self, rule: Rule, unread: str | None) -> Hit | None:
         """How a rule for files applies; `unread` says why the command was not understood."""
@@ -109,11 +124,13 @@ class CommandFiles:
         for touch in (*self.touches, *(self._reading.mentions if reading else self._possible_writes)):
             if not reading and touch.kind == "read":
                 continue
+            if touch.word is WHOLE_REPOSITORY and ".git" in rule.pattern.split("/"):
+                continue  # what git keeps for itself comes from no commit
             found = self._touch_hit(touch, denied)
             if found is not None and found.certain:
                 return found
             doubt = doubt or found
-            if doubt is None and self.linking is not None and touch.part != self.linking:
+            if doubt is None and self.linking is not None and touch.part not in self._unlinked:
                 reason = "a link that the command makes may lead elsewhere"
                 doubt = Hit(touch.part, certain=False, reason=reason)
         return doubt if unread is None else self._unread_hit(denied, unread)
@@ -129,6 +146,8 @@ class CommandFiles:
 
     def _touch_hit_in(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
         path, sure = known_path(touch.word, directory, self._home, self._assigned), touch.sure
+        if touch.word is WHOLE_REPOSITORY and directory is not None:
+            path = find_top(directory)
         if path is not None and path.startswith("/proc/"):
             path, led = leave_processes(posixpath.normpath(path), directory)
             sure = sure and led
@@ -142,32 +161,39 @@ class CommandFiles:
             )
         if denied.hits(forms, directory=touch.recursive):
             return Hit(
-                touch.part, certain=sure, reason="" if sure else "it may use a file that a rule denies"
+                touch.part, certain=sure, reason="" if sure else "it may use a file that the rule is about"
             )
-        walked = touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
-        walked = walked and (os.path.isdir(path) if touch.kind == "write" else not os.path.isfile(path))
-        if walked and denied.reaches_below(forms):
-            return Hit(touch.part, certain=False, reason="it would also reach files that a rule denies")
+        copied = touch.kind == "write" and touch.sure  # whatever is there already is not touched
+        if (
+            _is_walked(touch, denied)
+            and (os.path.isdir(path) if copied else not os.path.isfile(path))
+            and denied.reaches_below(forms)
+        ):
+            return Hit(touch.part, certain=False, reason="it may also reach files that the rule is about")
         return None
 
     def _unknown_hit(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
         word = touch.word
+        if word is FOUND_WORD and touch.kind == "read":
+            return None  # the directories that `find` searches are judged instead
         if values := self._values_of(word):
             hits = [self._touch_hit_in(directory, replace(touch, word=value), denied) for value in values]
             return next((hit for hit in hits if hit is not None), None)
         places = _climb(word, directory)
+        walked = _is_walked(touch, denied)
         # A glob that no file matches stands for itself.
         if (
             not places
             or "/proc/" in word.text
             or splits(word, self._script)
             or any(
-                denied.may_hit(path_items(form, place, self._home, self._assigned))
+                denied.may_hit(items) or (walked and denied.may_hit_below(items))
                 for each, place in places
                 for form in (each, _without_globs(each))
+                for items in (path_items(form, place, self._home, self._assigned),)
             )
         ):
-            return Hit(touch.part, certain=False, reason="the file is only known when it runs")
+            return Hit(touch.part, certain=False, reason="which file it uses is only known when it runs")
         return None
 
     def _values_of(self, word: Word) -> list[Word]:
@@ -187,6 +213,8 @@ class CommandFiles:
         if self._call.place.cwd != "/" and not _leads_out(command):
             return False
         wide = _WIDE.search(command) is not None
+        if not wide and not any(map(may_recurse, self._every)):
+            return False
         touches = (*self.touches, *self._reading.mentions) if wide else self.touches
         return any(
             self._holds_environment(touch, directory)

@@ -67,8 +67,10 @@ class CommandMatcher:
         if parameter is not None:
             return parameter
         pattern, command = compile_shell_pattern(written), self._command
-        if command is not None and (pattern.denies(command) or pattern.denies(command.strip())):
-            return Hit(command)
+        if command is not None:
+            stripped = command.strip()
+            if pattern.denies(stripped) or (stripped != command and pattern.denies(command)):
+                return Hit(command)
         for texts in (self._reading.texts, self._reading.started):
             for text, part in texts.items():
                 if pattern.denies(text):
@@ -91,12 +93,12 @@ class CommandMatcher:
             if invocation.opaque:
                 reason = "what it runs is only known when it runs"
             elif any(pattern.may_deny(items) for items in self._possible_texts(invocation)):
-                reason = "an argument that decides it is only known when it runs"
+                reason = "it depends on an argument that is only known when it runs"
             if reason:
                 return Hit(invocation.command.text, certain=False, reason=reason)
         for text, part in self._reading.perhaps.items():
             if pattern.denies(text):
-                return Hit(part, certain=False, reason="a text that it may run names what the rule is about")
+                return Hit(part, certain=False, reason="it may run something that the rule is about")
         return None
 
     def _possible_texts(self, invocation: Invocation) -> list[list[Item]]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from robota.core.permissions.command_patterns import command_texts
 from robota.core.permissions.matchers import Cover, Gap
 from robota.core.permissions.rules import RuleSet
-from robota.core.permissions.started import find_perhaps_started, find_started
+from robota.core.permissions.started import find_perhaps_started, find_sources, find_started
 from robota.core.shell.builtins import CHECKS, OUTSIDE, find_outside
 from robota.core.shell.effects import Touch, find_touches
 from robota.core.shell.grammar import parse_shell
@@ -47,6 +47,7 @@ class Reading(Struct, eq=False, gc=False):
     _touches: list[Touch] | None = None
     _mentions: list[Touch] | None = None
     _texts: dict[str, str] | None = None
+    _sources: list[tuple[str, str]] | None = None
     _started: dict[str, str] | None = None
     _perhaps: dict[str, str] | None = None
 
@@ -75,17 +76,24 @@ class Reading(Struct, eq=False, gc=False):
         return self._texts
 
     @property
+    def sources(self) -> list[tuple[str, str]]:
+        """What options and variables are given that start something, each with its part."""
+        if self._sources is None:
+            self._sources = list(find_sources(self.every))
+        return self._sources
+
+    @property
     def started(self) -> dict[str, str]:
         """What options and variables start, each with its part."""
         if self._started is None:
-            self._started = dict(find_started(self.every))
+            self._started = dict(find_started(self.sources))
         return self._started
 
     @property
     def perhaps(self) -> dict[str, str]:
         """What a program may start that no table knows of, each with its part."""
         if self._perhaps is None:
-            self._perhaps = dict(find_perhaps_started(self.every))
+            self._perhaps = dict(find_perhaps_started(self.every, self.sources))
         return self._perhaps
 
 
@@ -146,7 +154,7 @@ def _as_move(directory: str, cwd: str, script: Script) -> Invocation:
 def _find_problem(invocation: Invocation) -> str | None:
     words = invocation.command.words
     if words[0].pieces and not words[0].literal:
-        return f"the program to run is only known when it runs: {invocation.command.text}"
+        return f"which program {words[0].text} stands for is only known when it runs"
     if invocation.program == "ps" and find_hazards(words):
         return "it would show the environment of other processes"
     return find_outside(words, invocation.script)

@@ -218,7 +218,7 @@ def _apply(call: Call, matcher: Matcher, rules: RuleSet, *, denies: bool) -> Per
         if hit.certain:
             reason = f"The rule {rule.text} {verb} {hit.part or 'every call'}."
             return PermissionExplanation(given, rule.text, hit.part, reason)
-        reason = f"The rule {rule.text} cannot be evaluated: {hit.reason}."
+        reason = f"The rule {rule.text} may apply to {hit.part or 'this call'}: {hit.reason}."
         doubt = doubt or PermissionExplanation(asked, rule.text, hit.part, reason)
     for problem in rules.problems:
         if doubt is None and problem.concerns(call.tool):
@@ -251,4 +251,4 @@ def _explain_mode(call: Call, decision: PermissionDecision) -> str:
 
 def _explain_gap(gap: Gap) -> str:
     text = gap.reason if gap.part is None else f"{gap.reason}: {gap.part}"
-    return text[:1].upper() + text[1:] + "."
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

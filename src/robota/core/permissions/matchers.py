@@ -277,7 +277,7 @@ class FileMatcher:
             if not in_workspace(forms, self._call.place):
                 return Gap(path, "the file is outside the workspace")
             if is_protected(forms):
-                return Gap(path, "the file decides what runs later and is protected")
+                return Gap(path, "the file is protected because it decides what runs later")
         return None
 
     def narrowest(self) -> list[str]:

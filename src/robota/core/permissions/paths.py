@@ -315,6 +315,11 @@ class DeniedPaths:
         folded = [_fold(item) if isinstance(item, str) else item for item in items]
         return any(may_match(glob, folded, path=True) for glob in self._possible)
 
+    def may_hit_below(self, items: Sequence[Item]) -> bool:
+        """The same for something below the path."""
+        folded = [_fold(item) if isinstance(item, str) else item for item in items]
+        return any(may_match(glob, [*folded, "/", ANY_TEXT], path=True) for glob in self._anchored)
+
     def reaches_below(self, forms: PathForms) -> bool:
         """Whether the rule is about something below the path, so that walking the tree could meet it."""
         trees: list[list[Item]] = [[_fold(form).rstrip("/") + "/", ANY_TEXT] for form in forms.every]

@@ -59,6 +59,17 @@ _is_there = (
 )
 
 
+def find_top(directory: str) -> str:
+    """The top of the repository that a directory is in, or the directory when it is in none."""
+    here = directory
+    while not _is_there(here + "/.git"):
+        above = here.rpartition("/")[0]
+        if not above:
+            return directory
+        here = above
+    return here
+
+
 def _obeys_files_here(directory: str) -> bool:
     while not _is_there(directory + "/.git"):
         if _is_there(directory + "/HEAD") and _is_there(directory + "/refs"):

@@ -24,18 +24,20 @@ _CODE_FLAGS = re.compile(r"-[a-zA-Z]*[eEc]\Z")
 _CODE_OPTIONS = frozenset({"-c", "-e", "-E", "-r", "-p", "-x", "--eval", "--print", "eval", "-Command"})
 
 
-def find_started(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]:
+def find_started(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Commands that options and variables start (`tar --to-command`, `GIT_PAGER=`), each with its part."""
-    for source, part in _each_source(invocations):
+    for source, part in sources:
         for text in {source, source.partition("=")[2].removeprefix("!")}:
             for command in guess_script(text).commands:
                 yield from ((spelling, part) for spelling in command_texts(command))
 
 
-def find_perhaps_started(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]:
+def find_perhaps_started(
+    invocations: Sequence[Invocation], sources: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
     """The same where only the program knows how it reads the text: a command may begin at any word."""
     codes = ((text, each.command.text) for each in invocations for text in _codes(each))
-    for source, part in (*_each_source(invocations), *codes):
+    for source, part in (*sources, *codes):
         words = [word for word in _BETWEEN.split(source) if word][:_LONGEST]
         for start in range(min(len(words), _STARTS)):
             yield " ".join([words[start].rpartition("/")[2], *words[start + 1 :]]), part
@@ -55,7 +57,8 @@ def _named_words(invocation: Invocation) -> Iterator[str]:
         yield " ".join([word.rpartition("/")[2], *words[start + 1 : start + _NAMED]])
 
 
-def _each_source(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]:
+def find_sources(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]:
+    """What options and variables hold that are given commands, each with its part."""
     seen: set[str] = set()
     for invocation in invocations:
         for source in _find_sources(invocation):
@@ -68,9 +71,13 @@ def _find_sources(invocation: Invocation) -> list[str]:
     programs = load_programs()
     values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
     sources = [value.text for value in values if value is not None and value.literal]
-    if not invocation.computed and find_options(invocation.program) is not None:
+    options = None if invocation.computed else find_options(invocation.program)
+    if options is not None:
         words = [word.text for word in invocation.words]
-        for hazard in find_hazards(invocation.words):
+        hazards = find_hazards(invocation.words)
+        if options.check == "awk" and hazards:  # its text may run what -v sets
+            sources += [word for word in words if "=" in word]
+        for hazard in hazards:
             sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST])]
     return sources
 

@@ -88,31 +88,68 @@ def _redirected(command: Command, directories: Directories) -> Iterator[Touch]:
 
 def _touched(invocation: Invocation) -> Iterator[Touch]:
     """The files that a known program is told to use."""
-    name = invocation.program
+    name, words = find_module(invocation.program, invocation.words)
     use = load_programs().files.get(name)
     if use is None or invocation.computed:
         return
     part, where = invocation.command.text, invocation.directories
-    found, numbered = read_options(invocation.words, 1, _options_of(name))
-    names, operands = frozenset(option.name for option in found), [word for _, word in numbered]
+    found, numbered = read_options(words, 1, _options_of(name))
+    moves = [option for option in found if option.name in use.moves]
+    names, operands = _option_names(found), [_move(index, word, moves) for index, word in numbered]
     for option in found:
         yield from (Touch(kind, word, where, part) for kind, word in _option_files(option, use, names))
     if not names.isdisjoint(use.roots_deleted_by):
         # `find` starts where the words before its first test or action say.
-        roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), invocation.words[1:])
+        roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:])
         for root in [*roots] or [plain_word(".")]:
             yield Touch("delete", root, where, part, recursive=True)
     if not use.archive or not names.isdisjoint(_ARCHIVING):
-        recursive = use.recursive if isinstance(use.recursive, bool) else not names.isdisjoint(use.recursive)
+        recursive = applies(use.recursive, names)
         hidden = use.visible is None or not names.isdisjoint(use.visible)
         files = _operand_files(use, names, operands)
         if recursive and not operands[use.skip :] and use.operands == "read":
             files = [*files, ("read", plain_word("."))]
         yield from (Touch(kind, word, where, part, recursive, hidden) for kind, word in files)
     if use.operands in ("copy", "move"):
-        into = [option.value for option in found if option.name in use.write and option.value is not None]
+        into = [value for option in found if option.name in use.write and (value := _value_of(option))]
         copies = _copies(operands if into else operands[:-1], (into or operands)[-1:])
         yield from (Touch("write", word, where, part) for word in copies)
+
+
+def find_module(program: str, words: tuple[Word, ...]) -> tuple[str, tuple[Word, ...]]:
+    """The program and its words; a module that python runs (`python -m tarfile`) is a program too."""
+    if program.startswith("python") and len(words) > 2 and words[1].text == "-m" and words[2].literal:
+        return words[2].text, words[2:]
+    return program, words
+
+
+def may_recurse(invocation: Invocation) -> bool:
+    """Whether a known program may walk through directories; `find` apart."""
+    use = load_programs().files.get(find_module(invocation.program, invocation.words)[0])
+    return use is not None and bool(use.recursive)
+
+
+def applies(given: bool | frozenset[str], names: frozenset[str]) -> bool:
+    return given if isinstance(given, bool) else not names.isdisjoint(given)
+
+
+def _option_names(found: Sequence[OptionWord]) -> frozenset[str]:
+    """The options that are there, and each with its value."""
+    names = {option.name for option in found}
+    names.update([f"{option.name} {option.text}" for option in found if option.text])
+    return frozenset(names)
+
+
+def _move(index: int, word: Word, moves: Sequence[OptionWord]) -> Word:
+    """An operand as seen from where the command runs, when options such as `tar -C` stand before it."""
+    for option in reversed(moves):
+        target = _value_of(option)
+        if target is None or option.last > index or word.text.startswith("/"):
+            continue
+        begins = target.pieces or (("text", target.text, True),)
+        ends = word.pieces or (("text", word.text, True),)
+        word = build_word([*begins, ("text", "/", True), *ends], f"{target.raw}/{word.raw}")
+    return word
 
 
 @lru_cache(maxsize=256)
@@ -123,13 +160,16 @@ def _options_of(program: str) -> ProgramOptions:
         bundle=use.bundle,
         optional=use.in_place,
         style="words" if use.words or use.roots_deleted_by else "gnu",
+        known=use.in_place.union(
+            *(each for each in (use.recursive, use.visible) if isinstance(each, frozenset))
+        ),
     )
 
 
 def _option_files(option: OptionWord, use: FileUse, names: frozenset[str]) -> Iterator[_File]:
-    if option.value is None or option.text is None:
+    value = _value_of(option)
+    if value is None or option.text is None:
         return
-    value = option.value if option.text == option.value.text else _tail(option.value, option.text)
     if option.name in use.archive:
         yield "read" if names.isdisjoint(_ARCHIVING) else "write", value
     elif option.name in use.words:
@@ -140,13 +180,24 @@ def _option_files(option: OptionWord, use: FileUse, names: frozenset[str]) -> It
         yield "read", _tail(value, option.text.partition("@")[2].partition(";")[0])
 
 
+def _value_of(option: OptionWord) -> Word | None:
+    """The value of an option as a word of its own."""
+    if option.value is None or option.text is None:
+        return None
+    return option.value if option.text == option.value.text else _tail(option.value, option.text)
+
+
 def _copies(sources: list[Word], targets: list[Word]) -> Iterator[Word]:
     """The files that copying would write if the target is a directory."""
     for target in targets:
         for source in sources:
             name = source.text.rstrip("/").rpartition("/")[2]
-            piece: Piece = ("text", name, True) if source.literal else ("substitution", name, True)
-            pieces = [*(target.pieces or (("text", target.text, True),)), ("text", "/", True), piece]
+            ends: list[Piece] = [
+                ("text", "/" + name, source.literal)
+            ]  # copies are called as a glob says, too
+            if source.computed:
+                ends = [("text", "/", True), ("substitution", name, True)]
+            pieces = [*(target.pieces or (("text", target.text, True),)), *ends]
             yield build_word(pieces, target.raw + "/" + name)
 
 
@@ -171,6 +222,8 @@ def _operand_files(use: FileUse, names: frozenset[str], operands: list[Word]) ->
         yield from ((kind, word) for word in sources)
     if not names.isdisjoint(use.in_place):
         yield from (("write", word) for word in sources)
+    if files and applies(use.first_writes, names):
+        yield "write", files[0]
     if use.second_writes and len(files) > 1:
         yield "write", files[1]
 

@@ -25,6 +25,9 @@ _FACTS = re.compile(
     r"|git merge-base(?: [A-Za-z0-9_./@^~][A-Za-z0-9_./@^~-]*)+)\)"
 )
 """Substitutions whose output neither the text nor a file's name decides."""
+_SUMS = re.compile(r"\$\(\([0-9+*/% \t]*\)\)")
+_SAFE_DIGITS = 18
+"""No sum or product of numbers with so few digits is too large for bash."""
 _PLAIN_GIT = frozenset({"add", "checkout", "switch", "restore", "rm", "mv", "reset", "status", "ls-files"})
 """Subcommands of git without an option that runs or writes something else."""
 
@@ -78,9 +81,18 @@ def _begins_unknown(word: Word, script: Script) -> bool:
         if kind == "text":
             if text:
                 return text[0] == "-" or (not quoted and text[0] in "*?[")
+        elif kind == "arithmetic":
+            return may_be_negative(text)
         elif not _is_plain_value((kind, text, quoted), script):
             return True
     return False
+
+
+def may_be_negative(number: str) -> bool:
+    """Whether a number begins with a minus, as an option does; what is too large for bash is negative too."""
+    return number.startswith("$((") and (
+        _SUMS.fullmatch(number) is None or sum(map(str.isdigit, number)) > _SAFE_DIGITS
+    )
 
 
 def splits(word: Word, script: Script) -> bool:
@@ -120,7 +132,11 @@ def _value_is_plain(value: Word, *, quoted: bool) -> bool:
     if value.literal:
         return value.text[:1] != "-" and (quoted or set(value.text).isdisjoint(" \t\n*?["))
     if value.computed:
-        unknown = (piece for piece in value.pieces if piece[1] and piece[0] != "arithmetic")
+        unknown = [
+            piece
+            for piece in value.pieces
+            if piece[1] and (piece[0] != "arithmetic" or may_be_negative(piece[1]))
+        ]
         return all(piece[0] == "substitution" and _FACTS.fullmatch(piece[1]) for piece in unknown)
     # A glob in the words of a loop: its files begin as it does.
     kind, text, _ = value.pieces[0]

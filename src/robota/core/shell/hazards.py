@@ -134,9 +134,10 @@ def _complete(name: str, options: ProgramOptions) -> str:
         return name
     if name in options.named:
         return name
-    found = sorted([each for each in options.named if each.startswith(name)])
-    harmful = [each for each in found if each in options.run or each in options.write]
-    return (harmful or found or [name])[0]
+    found = [each for each in options.long if each.startswith(name)]
+    if len(found) > 1:
+        found = [each for each in found if each in options.run or each in options.write] or found
+    return found[0] if found else name
 
 
 def _option_hazards(

@@ -41,9 +41,6 @@ _LISTS = re.compile(r"--files0?-from\b|--stdin-paths\Z|--batch(?:-command)?(?:=|
 _NAME_LISTS = re.compile(r"--?files0-from\b|--(?:from|info|git)file\b")
 _FD_RUNS = re.compile(r"-[A-Za-z]*[xX]|--exec")
 _LONGEST = 4_000
-_WRITING_GIT = frozenset({"checkout", "restore", "mv", "rm", "clean", "apply", "am", "checkout-index"})
-_WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
-_EXTRACTORS = frozenset({"tar", "bsdtar", "unzip", "7z", "cpio", "pax"})
 
 
 def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touch]:
@@ -55,25 +52,27 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
             yield from _found(invocation)
         if invocation.computed:
             continue
-        own = _own_words(invocation)
+        own = own_words(invocation)
         if name in programs.names_only:
             yield from _listed(invocation, own)
             continue
-        moved = _moved_to(own, invocation.directories, home)
+        moved = moved_to(own, invocation.directories, home)
         use = programs.files.get(name)
         if name == "git":
             found = list(_shown_by_git(own))
         elif use is not None and use.operands != "any":
             again = moved or name in programs.takes_trees
-            found = [*_unknown_values(own, use), *(word for word in own if again and _is_operand(word))]
+            found = [*_unknown_values(own, use), *(word for word in own if again and is_operand(word))]
         else:
-            found = [part for word in own for part in _split(word)]
+            found = [part for word in own for part in split(word)]
         where, part = (*invocation.directories, *moved), invocation.command.text
         trees = name in programs.takes_trees or (use is not None and bool(use.recursive))
+        whole = any(word.text in programs.hands_over.get(name, ()) for word in own)
         for word in found:
-            tree = trees or "/" in word.text or word.tilde  # a bare word is rarely meant as a directory
-            yield Touch("read", word, where, part, recursive=tree, mentioned=True)
-        for token in _told_in_texts(invocation, own):
+            path = "/" in word.text or word.tilde or word.text in (".", "..")
+            tree = trees or path  # a bare word is rarely meant as a directory
+            yield Touch("read", word, where, part, recursive=tree, mentioned=not (whole and path))
+        for token in told_in_texts(invocation, own):
             yield Touch("read", plain_word(token), where, part, mentioned=True, sure=False)
         yield from _unnamed(name, own, where, part)
 
@@ -90,37 +89,10 @@ def _listed(invocation: Invocation, words: Sequence[Word]) -> Iterator[Touch]:
     """What programs that only handle names open: lists of them, and what `fd -x` hands on."""
     where, part = invocation.directories, invocation.command.text
     for before, word in pairwise((plain_word(""), *words)):
-        for name in _split(word) if _NAME_LISTS.match(before.text) or _NAME_LISTS.match(word.text) else ():
+        for name in split(word) if _NAME_LISTS.match(before.text) or _NAME_LISTS.match(word.text) else ():
             yield Touch("read", name, where, part, mentioned=True)
         if invocation.program in ("fd", "fdfind") and _FD_RUNS.match(word.text):
             yield Touch("read", plain_word("."), where, part, recursive=True)
-
-
-def find_possible_writes(invocations: Sequence[Invocation]) -> Iterator[Touch]:
-    """What a program may write although no table says so."""
-    programs = load_programs()
-    for invocation in invocations:
-        name = invocation.program
-        if invocation.computed or name in programs.names_only:
-            continue
-        own = _own_words(invocation)
-        use = programs.files.get(name)
-        operands = [word for word in own if _is_operand(word)]
-        if name == "git":
-            writes = bool(operands) and operands[0].text in _WRITING_GIT
-            found = [part for word in operands[1:] for part in _split(word)] if writes else []
-        elif name in _EXTRACTORS:
-            found = [after for before, after in pairwise(own) if before.text in ("-C", "-d", "--directory")]
-            found += [part for word in own if word.text.startswith("--directory=") for part in _split(word)]
-        elif (use is None or use.operands == "any") and name not in programs.interpreters:
-            found = [part for word in own for part in _split(word)]
-        else:
-            found = operands[1:] if name in _WRITE_SECOND else []
-        found += map(plain_word, _told_in_texts(invocation, own))
-        where, part = invocation.directories, invocation.command.text
-        yield from (
-            Touch("write", word, where, part, recursive=True, mentioned=True, sure=False) for word in found
-        )
 
 
 def _found(invocation: Invocation) -> Iterator[Touch]:
@@ -130,21 +102,23 @@ def _found(invocation: Invocation) -> Iterator[Touch]:
         yield Touch("read", root, invocation.directories, invocation.command.text, recursive=True)
 
 
-def _own_words(invocation: Invocation) -> Sequence[Word]:
+def own_words(invocation: Invocation) -> Sequence[Word]:
     """The words of the program itself, without those of a command that it runs; a script is its own."""
     words, unwrapped = invocation.words, invocation.unwrapped
     if unwrapped is None or not unwrapped.inner:
         return words[1:]
-    start = unwrapped.inner[0].start
-    scripted = invocation.program in load_programs().shells and unwrapped.inner[0].source is None
-    return words[1 : start + scripted]
+    first, programs = unwrapped.inner[0], load_programs()
+    runner, shell = programs.runners.get(invocation.program), invocation.program in programs.shells
+    if first.source is not None and (shell or (runner is not None and runner.whole_is_file)):
+        return (*words[1 : first.start], *words[first.start + 1 :])  # its text is one word among others
+    return words[1 : first.start + (shell and first.source is None)]
 
 
-def _is_operand(word: Word) -> bool:
+def is_operand(word: Word) -> bool:
     return not word.text.startswith("-")
 
 
-def _moved_to(words: Sequence[Word], directories: Directories, home: str) -> Directories:
+def moved_to(words: Sequence[Word], directories: Directories, home: str) -> Directories:
     """Where options such as `-C` lead, from every directory that the command may run in."""
     found: list[str | None] = []
     for index, word in enumerate(words):
@@ -165,7 +139,7 @@ def _known_text(found: re.Match[str]) -> str:
     return "~" if "HOME" in found.group() else "."
 
 
-def _split(word: Word) -> Iterator[Word]:
+def split(word: Word) -> Iterator[Word]:
     """The word and its parts: `--opt=file`, `-ofile`, `@file`, `key=file`, `host:file`."""
     if len(word.text) > _LONGEST:
         return
@@ -197,7 +171,7 @@ def _unknown_values(words: Sequence[Word], use: FileUse) -> Iterator[Word]:
             or _LOCAL.match(word.text)
             or (name.startswith("--") and equals and name not in use.values)
         ):
-            yield from _split(word)
+            yield from split(word)
 
 
 def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
@@ -209,11 +183,11 @@ def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
     rest = words[start + 1 :]
     for index, word in enumerate(rest):
         if word.text.startswith("--") and "=" in word.text and word.text.partition("=")[0] in _GIT_FILES:
-            yield from _split(word)
+            yield from split(word)
         elif (
             word.text in _GIT_FILES and index + 1 < len(rest) and subcommand not in ("log", "push", "branch")
         ):
-            yield from _split(rest[index + 1])
+            yield from split(rest[index + 1])
         elif word.text[:2] == "-F" and len(word.text) > 2:
             yield plain_word(word.text[2:])
     shows = subcommand in load_programs().reading_git or (
@@ -223,12 +197,12 @@ def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
         skipped = subcommand == "grep" and not any(word.text in ("-e", "-f") for word in rest)
         named = [word for word in rest if not word.text.startswith("-") or word.text.startswith("-L")]
         for word in named[1:] if skipped else named:
-            yield from map(_as_pathspec, _split(word))
+            yield from map(as_pathspec, split(word))
         if subcommand == "cat-file":
             yield from (UNKNOWN_WORD for word in named if _OBJECT.match(word.text))
 
 
-def _as_pathspec(word: Word) -> Word:
+def as_pathspec(word: Word) -> Word:
     """A pattern in quotes is read by git itself, and its star stands for any text."""
     if word.pieces or not has_glob(word.text):
         return word
@@ -238,29 +212,32 @@ def _as_pathspec(word: Word) -> Word:
     return build_word(pieces[1:], word.raw)
 
 
-def _told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[str]:
+def told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[str]:
     """Names inside program texts, which may be files that the program opens by itself."""
-    name = invocation.program
+    for text in _program_texts(invocation, words):
+        yield from dict.fromkeys(token for token in _TOKENS.split(text[:_LONGEST]) if token)
+
+
+def _program_texts(invocation: Invocation, words: Sequence[Word]) -> list[str]:
+    name, command = invocation.program, invocation.command
     options = find_options(name)
     check = "" if options is None else options.check
-    if check in ("sed", "awk"):
-        reads = sed_awk.sed_escapes if check == "sed" else sed_awk.awk_escapes
-        texts = [word.text for word in words if reads(word.text)]
-        if check == "sed":
-            yield from (name for text in texts for name in sed_awk.sed_files(_SED_TEXT.sub("", text)))
-    elif (
-        name in load_programs().interpreters
-        or name in load_programs().shells
-        or (options is not None and options.input)
+    if check == "sed":
+        texts = [word.text for word in words if sed_awk.sed_escapes(word.text)]
+        return [*texts, *(file for text in texts for file in sed_awk.sed_files(_SED_TEXT.sub("", text)))]
+    if check == "awk":  # its text reaches the other words through ARGV and -v
+        escapes = any(sed_awk.awk_escapes(word.text) for word in words)
+        return [word.text for word in words] if escapes else []
+    programs = load_programs()
+    if not (
+        name in programs.interpreters or name in programs.shells or (options is not None and options.input)
     ):
-        texts = [_KNOWN.sub(_known_text, word.text) for word in words]
-        texts += [each.body for each in invocation.command.redirections if each.body]
-        texts += [
-            each.target.text
-            for each in invocation.command.redirections
-            if each.operator == "<<<" and each.target is not None
-        ]
-    else:
-        return
-    for text in texts:
-        yield from dict.fromkeys(token for token in _TOKENS.split(text[:_LONGEST]) if token)
+        return []
+    texts = [_KNOWN.sub(_known_text, word.text) for word in words]
+    texts += [each.body for each in command.redirections if each.body]
+    texts += [each.target.text for each in command.redirections if each.operator == "<<<" and each.target]
+    if invocation.opaque and command.piped:  # it runs what other commands of the text print
+        others = [each for each in invocation.script.commands if each is not command]
+        texts += [word.text for each in others for word in each.words]
+        texts += [each.body for other in others for each in other.redirections if each.body]
+    return texts

@@ -80,6 +80,11 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         return frozenset().union(*known)
 
     @cached_property
+    def long(self) -> tuple[str, ...]:
+        """Those of them that may be written shorter."""
+        return tuple(sorted([each for each in self.named if len(each) > 2]))
+
+    @cached_property
     def valued(self) -> frozenset[str]:
         """Options that take a value, be it in the next word."""
         return (self.values | self.run | self.write | self.keyed) - self.optional
@@ -158,15 +163,36 @@ class FileUse(Struct, frozen=True, forbid_unknown_fields=True):
     pairs: dict[str, TouchKind] = {}
     words: dict[str, TouchKind] = {}
     recursive: bool | frozenset[str] = False
+    """Always, or with one of these options; `-d recurse` stands for an option with this value."""
     visible: frozenset[str] | None = None
     """Given: hidden files are skipped in a recursion unless one of these options is there."""
     in_place: frozenset[str] = frozenset()
     roots_deleted_by: frozenset[str] = frozenset()
     """Options that delete what is found below the first operands."""
+    first_writes: bool | frozenset[str] = False
+    """Whether the first operand is written, always or with one of these options."""
     second_writes: bool = False
     bundle: bool = False
+    moves: frozenset[str] = frozenset()
+    """Options that change the directory for the operands behind them."""
     archive: frozenset[str] = frozenset()
     """Options that name an archive, written when one is made and read otherwise."""
+
+
+class TreeWriter(Struct, frozen=True, forbid_unknown_fields=True):
+    """When a program writes files that not its words name but an archive, a patch or a commit."""
+
+    when: frozenset[str] = frozenset()
+    """Options, or first operands, without which nothing is written; none: always."""
+    unless: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
+    into: frozenset[str] = frozenset()
+    """Options that name the directory."""
+    skip: int = 0
+    """How many operands come before the members; without members everything is written."""
+    members: bool = False
+    """For git: whether operands are all that is written."""
+    bundle: bool = False
 
 
 class Programs(Struct, frozen=True, forbid_unknown_fields=True):
@@ -180,6 +206,12 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     """Programs that do not open the files they are given."""
     takes_trees: frozenset[str]
     """Programs that, given a directory, take or show what is in it."""
+    hands_over: dict[str, frozenset[str]]
+    """Words with which such a program takes all of a directory along."""
+    may_write: frozenset[str]
+    """Programs that may write each of their operands, or beside it."""
+    tree_writers: dict[str, TreeWriter]
+    """By program, or by `git` with a subcommand."""
     reading_git: frozenset[str]
     read_only_git: frozenset[str]
     inert_variables: frozenset[str]

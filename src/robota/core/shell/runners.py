@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from robota.core.shell.programs import ProgramOptions, Runner, find_options, load_programs
-from robota.core.shell.script import UNKNOWN_WORD, Command, Redirection, Word, plain_word
+from robota.core.shell.script import FOUND_WORD, UNKNOWN_WORD, Command, Redirection, Word, plain_word
 
 _NUMBER_OPTION = re.compile(r"-{1,2}\+?\d+\Z")
 _LOADER = re.compile(r"ld(?:-[\w.-]+)?\.so(?:\.\d+)*\Z|ld-musl-")
@@ -24,6 +24,8 @@ _SQL = frozenset({"psql", "mysql", "sqlite3"})
 _INPUT_FILE = re.compile(r"-\Z|/dev/(?:stdin|fd/.*|tty.*|pts/.*|tcp/.*|udp/.*)\Z|/proc/.*/fd/.*\Z")
 _MAXIMUM_GUESSES = 24
 _MAXIMUM_MARKS = 4  # xargs uses the last one that it is given
+_LANGUAGES = frozenset({"python", "node", "perl", "ruby", "php", "lua", "deno", "bun", "tclsh", "Rscript"})
+_FD_ACTION = re.compile(r"-[A-Za-z]*[xX]\Z|--exec(?:-batch)?(?:=|\Z)")
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -80,6 +82,8 @@ def find_way(name: str) -> Way | None:
         return _unwrap_other_shell
     if name in _WAYS:
         return _WAYS[name]
+    if name.rstrip("0123456789.") in _LANGUAGES:
+        return _unwrap_language
     runner = programs.runners.get("ld.so" if _LOADER.match(name) else name)
     if runner is not None:
         return runner
@@ -169,6 +173,12 @@ def _as_source(words: Sequence[Word], start: int, runner: Runner) -> Unwrapped:
 def _split_option(text: str, runner: Runner) -> tuple[str, str | None]:
     """The name of an option, written out when it was shortened, and the value attached to it."""
     if not text.startswith("--"):
+        for at, letter in enumerate(text[1:], 1):  # `-qc` is `-q -c`
+            name = f"-{letter}"
+            if name in runner.script_option or name in runner.writes:
+                return name, text[at + 1 :] or None
+            if letter not in runner.flags:
+                break
         return text[:2], text[2:] or None
     name, equals, value = text.partition("=")
     longer = sorted(each for each in runner.script_option | runner.writes if each.startswith(name))
@@ -268,17 +278,42 @@ def _script_option(words: tuple[Word, ...], start: int, runner: Runner) -> tuple
 
 def _unwrap_find(command: Command) -> Unwrapped | None:
     words, found = command.words, list[Inner]()
+    listed = any(word.text.startswith("-files0-from") for word in words)  # then it starts anywhere
+    found_word = UNKNOWN_WORD if listed else FOUND_WORD
     index = 1
     while index < len(words):
         if words[index].text in _FIND_ACTIONS:
             start = index + 1
             while index < len(words) and words[index].text not in (";", "+"):
                 index += 1
-            inner = tuple(UNKNOWN_WORD if "{}" in word.text else word for word in words[start:index])
+            inner = tuple(_fill_found(word, found_word) for word in words[start:index])
             if inner:
                 found.append(Inner(start, inner))
         index += 1
     return Unwrapped(tuple(found)) if found else None
+
+
+def _fill_found(word: Word, found_word: Word) -> Word:
+    return found_word if word.text == "{}" else UNKNOWN_WORD if "{}" in word.text else word
+
+
+def _unwrap_fd(command: Command) -> Unwrapped | None:
+    """`fd -x` runs the words behind it for each file; without `{}` the file is the last word."""
+    words = command.words
+    at = next((index for index, word in enumerate(words) if index and _FD_ACTION.match(word.text)), None)
+    if at is None:
+        return None
+    attached = words[at].text.partition("=")[2]
+    rest = (*([plain_word(attached)] if attached else ()), *words[at + 1 :])
+    inner = tuple(UNKNOWN_WORD if "{" in word.text else word for word in rest)
+    return Unwrapped((Inner(at + 1, (*inner, UNKNOWN_WORD)),)) if inner else None
+
+
+def _unwrap_language(command: Command) -> Unwrapped | None:
+    """An interpreter that is given nothing but its input runs that; a rule for it covers any program text."""
+    words = command.words
+    plain = all(word.text[:1] == "-" and word.text not in ("--version", "--help") for word in words[1:])
+    return Unwrapped(restricts=False, opaque=True) if command.piped and plain else None
 
 
 def _unwrap_shell(command: Command) -> Unwrapped | None:
@@ -362,6 +397,8 @@ def _unwrap_input(command: Command) -> Unwrapped | None:
 
 _WAYS: dict[str, Callable[[Command], Unwrapped | None]] = {
     "find": _unwrap_find,
+    "fd": _unwrap_fd,
+    "fdfind": _unwrap_fd,
     "source": _unwrap_source,
     ".": _unwrap_source,
     "at": _unwrap_input,

@@ -80,7 +80,9 @@ def plain_word(text: str) -> Word:
 
 
 UNKNOWN_WORD = Word("…", "…", COMPUTED + "…", (("substitution", "…", False),))
-"""Stands for arguments that arrive at run time (`xargs`, `find -exec {}`)."""
+"""Stands for arguments that arrive at run time (`xargs`)."""
+FOUND_WORD = Word("…", "{}", COMPUTED + "…", (("substitution", "…", False),))
+"""Stands for a file that `find` has found below the directories it is given."""
 
 
 class Redirection(Struct, gc=False):

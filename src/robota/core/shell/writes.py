@@ -1,0 +1,115 @@
+"""Files that a program may write although no word of the command says so for certain.
+
+These are files that its options name, files inside a program text, and whole trees, where an archive, a patch
+or a commit decides what is written. A rule that denies writing asks about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from robota.core.shell.effects import Touch, find_module
+from robota.core.shell.hazards import after_options, find_hazards, read_options
+from robota.core.shell.invocations import Invocation
+from robota.core.shell.mentions import as_pathspec, is_operand, moved_to, own_words, split, told_in_texts
+from robota.core.shell.programs import ProgramOptions, TreeWriter, find_options, load_programs
+from robota.core.shell.script import Word, plain_word
+
+_WRITING_GIT = frozenset({
+    "checkout", "restore", "mv", "rm", "clean", "checkout-index", "worktree", "clone", "init", "submodule",
+    "merge-file",
+})  # fmt: skip
+_INDEX_ONLY = frozenset({"--cached", "--staged", "-S"})
+_WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
+WHOLE_REPOSITORY = plain_word(":/")
+"""All files of the repository that the command runs in, as git itself spells it."""
+
+
+def find_possible_writes(invocations: Sequence[Invocation], home: str) -> Iterator[Touch]:
+    """What a program may write although no table says so."""
+    for invocation in invocations:
+        if invocation.computed:
+            continue
+        own, part = own_words(invocation), invocation.command.text
+        moved = moved_to(own, invocation.directories, home)
+        where = (*invocation.directories, *moved)
+        for word in (*_named(invocation, own), *_told_by_options(invocation)):
+            yield Touch("write", word, where, part, recursive=True, mentioned=True, sure=False)
+        trees = _trees_of_git(invocation) if invocation.program == "git" else _extracted(invocation)
+        for word in trees:
+            yield Touch("write", word, moved or where, part, recursive=True, sure=False)
+
+
+def _named(invocation: Invocation, own: Sequence[Word]) -> Iterator[Word]:
+    """Words that may be files to write."""
+    programs, name = load_programs(), invocation.program
+    yield from map(plain_word, told_in_texts(invocation, own))
+    if name in programs.names_only or name == "git":
+        return
+    use = programs.files.get(name)
+    operands = [word for word in own if is_operand(word) or word.text == "-"]
+    if (use is None or use.operands == "any") and name not in programs.interpreters:
+        yield from (part for word in own for part in split(word))
+    elif name in programs.may_write:
+        yield from operands
+    elif name in _WRITE_SECOND:
+        yield from operands[1:]
+
+
+def _told_by_options(invocation: Invocation) -> Iterator[Word]:
+    """The values of options by which a program is known to write a file or to start another one."""
+    words = invocation.words
+    if find_options(invocation.program) is None:
+        return
+    for hazard in find_hazards(words):
+        if not words[hazard.index].literal:
+            yield words[hazard.index]
+        yield from (part for text in hazard.value.split() for part in split(plain_word(text)))
+
+
+def _extracted(invocation: Invocation) -> Iterator[Word]:
+    """Where an archive or a patch is unpacked: the members that are named, or everything."""
+    name, words = find_module(invocation.program, invocation.words)
+    writer = load_programs().tree_writers.get(name)
+    if writer is None:
+        return
+    operands, into, applies = _read(words, 1, writer)
+    if applies:
+        yield from into or operands[writer.skip :] or [plain_word(".")]
+
+
+def _trees_of_git(invocation: Invocation) -> Iterator[Word]:
+    """The trees that are named, and all of the repository where git brings in other contents."""
+    words = invocation.words
+    start = after_options(words)
+    subcommand = words[start].text if start < len(words) else ""
+    writer = load_programs().tree_writers.get(f"git {subcommand}")
+    if writer is None and subcommand not in _WRITING_GIT:
+        return
+    operands, into, applies = _read(words, start + 1, writer or TreeWriter())
+    texts = {word.text for word in words[start + 1 :]}
+    if subcommand in _WRITING_GIT and ("--worktree" in texts or texts.isdisjoint(_INDEX_ONLY)):
+        for word in (*operands, *into):
+            spec = plain_word(word.text) if word.literal else word  # quotes keep a pattern for git
+            yield WHOLE_REPOSITORY if word.text.startswith(":") else as_pathspec(spec)
+    if writer is not None and applies and not (writer.members and operands):
+        yield WHOLE_REPOSITORY
+
+
+def _read(words: Sequence[Word], start: int, writer: TreeWriter) -> tuple[list[Word], list[Word], bool]:
+    """The operands, the directories that options name, and whether anything is written."""
+    options = ProgramOptions(
+        values=writer.values | writer.into, known=writer.when | writer.unless, bundle=writer.bundle
+    )
+    found, numbered = read_options(words, start, options)
+    operands = [word for _, word in numbered]
+    names = {option.name for option in found} | {word.text for word in operands[:1]}
+    applies = (not writer.when or not names.isdisjoint(writer.when)) and names.isdisjoint(
+        {*writer.unless, "--help"}
+    )
+    into = [
+        option.value if option.text == option.value.text else plain_word(option.text)
+        for option in found
+        if option.name in writer.into and option.value is not None and option.text
+    ]
+    return operands, into, applies
