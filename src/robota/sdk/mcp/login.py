@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.sdk.places import Places
-from robota.tools.mcp.connection import ServerConnection
+from robota.tools.mcp.connection import ServerConnection, load_library
 from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.library import load_library
 
 if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult

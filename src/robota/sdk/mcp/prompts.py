@@ -47,7 +47,7 @@ def _make(connection: ServerConnection, prompt: OfferedPrompt) -> Command:
 async def _call(
     connection: ServerConnection, prompt: OfferedPrompt, host: InteractiveSession, args: str
 ) -> CommandResult:
-    from robota.tools.mcp.requests import get_prompt  # noqa: PLC0415 - a server is connected
+    from robota.tools.mcp.content import get_prompt  # noqa: PLC0415 - a server is connected
 
     try:
         words = shlex.split(args)

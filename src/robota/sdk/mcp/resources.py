@@ -20,7 +20,7 @@ _END = ".!?:"
 
 async def add_resources(prompt: Prompt, named: Sequence[tuple[str, str]], servers: McpServers) -> Prompt:
     """The prompt, and behind it each resource that it names; one that cannot be had raises."""
-    from robota.tools.mcp.requests import fetch_resource  # noqa: PLC0415 - a server is connected
+    from robota.tools.mcp.content import fetch_resource  # noqa: PLC0415 - a server is connected
 
     if len(named) > MAX_RESOURCES:
         raise ValidationError(f"A prompt may name at most {MAX_RESOURCES} resources.", field="prompt")

@@ -42,7 +42,7 @@ async def answer_server(
         max_rounds=1,
         config=AgentConfig(session_id=session.session_id, cwd=session.cwd, ports=session.options.ports),
     )
-    session.usage.for_purpose("mcp").attach(agent.events, lambda: session.admission.metering)
+    session.usage.for_purpose("mcp").attach(agent.events, session.admission.is_metering)
     result = await agent.run(prompt)
     if result.error is not None:
         return f"The model could not be asked: {result.error}"

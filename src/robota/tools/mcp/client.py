@@ -16,7 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
 from robota._version import __version__
-from robota.tools.mcp.answers import Answers
+from robota.tools.mcp.open_call import Answers
 
 _NO_CALL = "A model is asked only while a tool of the server is called."
 

@@ -18,13 +18,11 @@ from robota.core.errors import ConfigurationError
 from robota.core.messages import JsonObject
 from robota.core.run_task import is_cancelled
 from robota.core.tool import ToolContext, ToolResult
-from robota.tools.mcp.answers import Answers
 from robota.tools.mcp.definition import ServerDefinition
 from robota.tools.mcp.failure import ServerError, explain
-from robota.tools.mcp.library import load_library
 from robota.tools.mcp.noise import Noise
 from robota.tools.mcp.offer import Offer, read_offer
-from robota.tools.mcp.open_call import FillIn, OpenCall, Sample
+from robota.tools.mcp.open_call import Answers, FillIn, OpenCall, Sample
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -294,3 +292,19 @@ class ServerConnection:
             raise
         except Exception as error:
             raise ServerError(explain(error, self.definition, self.noise)) from error
+
+
+def load_library() -> None:
+    """Import what connections need, which takes most of a second: in a thread, when a server is wanted."""
+    import logging  # noqa: PLC0415 - with the library
+
+    try:
+        import robota.tools.mcp.client  # noqa: PLC0415
+        import robota.tools.mcp.transports  # noqa: F401, PLC0415
+    except ImportError as error:
+        sentence = f"MCP servers need a package that is not here ({error}): pip install 'robota[mcp]'."
+        raise ConfigurationError(sentence) from error
+    for name in ("mcp", "client", "httpx2"):  # they would speak on our terminal
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from robota.core.jsontext import encode
@@ -12,6 +12,8 @@ from robota.core.tool import ToolResult
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
+
+    from robota.tools.mcp.connection import ServerConnection
 
 MAX_TEXT = 100_000
 """Characters of one result, as many tokens as anybody would want to pay for it; the middle is left out."""
@@ -33,6 +35,22 @@ def make_result(name: str, answer: CallToolResult) -> ToolResult:
         return ToolResult.failure(said or f"{name} failed without saying why.", "mcp_error")
     metadata = {} if structured is None or len(said) >= MAX_TEXT else {"structuredContent": structured}
     return ToolResult(content=said or _count(parts), parts=tuple(parts), metadata=metadata)
+
+
+async def get_prompt(
+    connection: ServerConnection, name: str, arguments: Mapping[str, str]
+) -> tuple[Part, ...]:
+    """A prompt with its arguments filled in."""
+    answer = await connection.ask(lambda client: client.get_prompt(name, dict(arguments)))
+    return as_parts(*split_content(message.content for message in answer.messages))
+
+
+async def fetch_resource(connection: ServerConnection, uri: str) -> tuple[Part, ...]:
+    """The content of a resource."""
+    answer = await connection.ask(lambda client: client.read_resource(uri))
+    read = [read_resource(each) for each in answer.contents]
+    texts = [each for each in read if isinstance(each, str)]
+    return as_parts(texts, [each for each in read if not isinstance(each, str)])
 
 
 def split_content(blocks: Iterable[Any]) -> tuple[list[str], list[Part]]:

@@ -1,4 +1,4 @@
-"""A call of a server's tool that is under way: what it may ask of us, and how long it may be silent."""
+"""Calls of a server's tools that are under way: what they may ask of us, and how long they may be silent."""
 
 from __future__ import annotations
 
@@ -83,3 +83,21 @@ class OpenCall:
 
 
 _NO_FIELDS: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+class Answers:
+    """What a server may ask of us while it is connected, and the calls on whose behalf."""
+
+    __slots__ = ("calls", "fill_in", "roots", "sample")
+
+    def __init__(self, sample: Sample | None, fill_in: FillIn | None, roots: tuple[str, ...]) -> None:
+        self.sample = sample
+        self.fill_in = fill_in or ask_user
+        self.roots = roots
+        """The directories that the session works in."""
+        self.calls: list[OpenCall] = []
+
+    @property
+    def newest_call(self) -> OpenCall | None:
+        """The one that a question of the server belongs to, as far as anybody can tell."""
+        return self.calls[-1] if self.calls else None
