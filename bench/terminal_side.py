@@ -106,6 +106,8 @@ async def run_bare(provider: Metronome) -> None:
     from robota.sdk.view.presenter import Presenter
     from robota.sdk.view.status import read_status
     from robota.tui.blocks import render_block
+    from robota.tui.memory import keep_what_is_loaded
+    from robota.tui.printing import SAMPLE
     from robota.tui.theme import choose_theme
     from robota.tui.words import load_words
 
@@ -123,6 +125,8 @@ async def run_bare(provider: Metronome) -> None:
         presenter = Presenter(session, Printer(), load_words("en"), status=partial(read_status, session))
         await session.ready()
         presenter.flush()
+        render_block(Block(id=0, kind="answer", text=SAMPLE, format="markdown"), 90, theme)
+        keep_what_is_loaded()  # as the interface does, once its samples are drawn
         print("READY", flush=True)
         sys.stdin.readline()
         await session.submit("go")

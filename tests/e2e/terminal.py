@@ -125,12 +125,21 @@ class Terminal:
         self.screen.feed(data)
         return bool(data)
 
+    def catch_up(self) -> bool:
+        """Take all that can be read at once; false when the program has ended."""
+        while select.select([self.file], [], [], 0)[0]:
+            if not self.pump(0):
+                return False
+        return True
+
     def until(self, seen: str | Callable[[Terminal], object], what: str = "") -> None:
-        """Go on until that is to be seen."""
+        """Go on until that is to be seen. All that was written already is read before the first look: an old
+        screen would show what is gone."""
         wanted = (lambda terminal: seen in terminal.text) if isinstance(seen, str) else seen
         deadline = time.monotonic() + PATIENCE
+        alive = self.catch_up()
         while self.in_frame or not wanted(self):
-            alive = self.pump()
+            alive = alive and self.pump() and self.catch_up()
             if not alive and not wanted(self):
                 raise AssertionError(f"ended without {what or seen!r}:\n{self.text}")
             if time.monotonic() > deadline:

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support import command
 from tests.support.command import model_requests
 
 from robota.testing import HttpError
@@ -15,17 +14,7 @@ KEY = "key-that-nobody-may-write-down"
 
 
 def robota(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "ROBOTA_HOME") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, "-m", "robota", "-p", "hello", *arguments],
-        cwd=cwd,
-        env={**kept, "PYTHONIOENCODING": "utf-8", **variables},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return command.robota("-p", "hello", *arguments, cwd=cwd, **variables)
 
 
 @pytest.mark.parametrize(

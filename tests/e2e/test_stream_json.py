@@ -197,7 +197,8 @@ def test_an_option_that_is_not_there_ends_the_process_with_a_line(tmp_path: Path
 
 
 def test_options_of_clients_that_mean_nothing_here_are_told_of(tmp_path: Path) -> None:
-    servers = '{"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}}'
+    calc = {"type": "sdk", "name": "calc", "startupTimeout": 100}  # it will not answer
+    servers = json.dumps({"mcpServers": {"calc": calc}})
     arguments = ("--fallback-model", "m2", "--betas", "b", "--thinking", "adaptive", "--mcp-config", servers)
     with ModelServer("One.").in_thread() as server, driven(*arguments, cwd=tmp_path, server=server) as host:
         host.ask("go")
@@ -253,6 +254,20 @@ def test_a_host_that_leaves_ends_the_process_without_a_traceback(tmp_path: Path)
     assert "Traceback" not in err
 
 
+def test_a_host_that_leaves_during_a_silent_turn_ends_the_process(tmp_path: Path) -> None:
+    with (
+        ModelServer([Stall()]).in_thread() as server,
+        driven(cwd=tmp_path, server=server) as host,
+    ):
+        host.prompt("go")
+        host.until("informational")  # about the model; behind it nothing is said
+        assert host.process.stdout is not None
+        host.process.stdout.close()
+        code = host.process.wait(60)
+
+    assert code == 1
+
+
 def test_agents_of_the_host_work_for_the_model(tmp_path: Path) -> None:
     task = call("Agent", prompt="look", subagent_type="looker")
     agents = {"looker": {"description": "Looks.", "prompt": "You are the looker.", "tools": ["Glob"]}}
@@ -269,6 +284,41 @@ def test_agents_of_the_host_work_for_the_model(tmp_path: Path) -> None:
     assert [tool["function"]["name"] for tool in inner["tools"]] == ["Glob"]
     init = next(frame for frame in host.seen if frame.get("subtype") == "init")
     assert "looker" in init["agents"]
+
+
+def answer_server(host: Driven, question: Frame) -> None:
+    """What a server inside the host says, with one tool."""
+    message = question["request"]["message"]
+    results = {
+        "initialize": {
+            "protocolVersion": message.get("params", {}).get("protocolVersion"),
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "calc", "version": "1"},
+        },
+        "tools/list": {"tools": [{"name": "add", "description": "Add.", "inputSchema": {"type": "object"}}]},
+    }
+    answer = {"jsonrpc": "2.0", "id": message.get("id"), "result": results.get(message["method"], {})}
+    body = {"subtype": "success", "request_id": question["request_id"], "response": {"mcp_response": answer}}
+    host.send({"type": "control_response", "response": body})
+
+
+def test_an_interrupt_leaves_a_server_of_the_host_that_is_connecting(tmp_path: Path) -> None:
+    servers = {"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}}
+    with (
+        ModelServer("Hello.").in_thread() as server,
+        driven("--mcp-config", json.dumps(servers), cwd=tmp_path, server=server) as host,
+    ):
+        host.initialize()
+        question = host.until("control_request")
+        host.request("interrupt")
+        host.prompt("go")
+        while question.get("subtype") != "init":
+            if question["type"] == "control_request":
+                answer_server(host, question)
+            question = host.read()
+
+    assert question["mcp_servers"] == [{"name": "calc", "status": "connected"}]
+    assert "mcp__calc__add" in question["tools"]
 
 
 # --- transcripts ------------------------------------------------------------------------------------------

@@ -43,6 +43,23 @@ def talk(project: Path) -> str:
     return id
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("sessions show", "robota: Missing argument 'SESSION'. robota sessions show --help tells more.\n"),
+        ("sessions frob", "robota: No such command 'frob'. robota sessions --help tells more.\n"),
+        ("completions", "robota: Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish. robota"),
+        ("tour", "robota: The tour is for people: run it in a terminal. robota tour --help tells more.\n"),
+    ],
+)
+def test_what_is_wrong_behind_a_subcommand_is_one_line(project: Path, words: str, said: str) -> None:
+    done = robota(*words.split(), cwd=project)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+
+
 # --- sessions ---------------------------------------------------------------------------------------------
 
 
@@ -324,7 +341,7 @@ def test_rules_are_checked_with_examples(project: Path) -> None:
     assert "3 of 3 as expected." in good.stderr
     assert bad.returncode == 1
     assert "bad.txt:1: rm -r build: expected runs, refused by Bash(rm *)" in bad.stdout
-    assert (worse.returncode, "worse.txt:1 is no example" in worse.stderr) == (1, True)
+    assert (worse.returncode, "worse.txt:1 is not an example" in worse.stderr) == (1, True)
 
 
 def test_past_calls_are_judged_by_the_rules_of_today(project: Path, talk: str) -> None:

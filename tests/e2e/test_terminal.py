@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.e2e.terminal import idle, open_terminal, ready
 from tests.support.command import model_requests
 
@@ -141,6 +142,30 @@ def test_esc_stops_the_turn_and_keeps_what_was_said(tmp_path: Path) -> None:
         assert terminal.wait() == 0
 
 
+@pytest.mark.parametrize("key", ["\x1b", "\x03"])
+def test_a_prompt_that_waits_comes_back_into_the_line_when_the_turn_is_stopped(
+    tmp_path: Path, key: str
+) -> None:
+    with (
+        ModelServer(["Half a sentence", Gate(), " never."], "Second.").in_thread() as server,
+        open_terminal(tmp_path, server) as terminal,
+    ):
+        ready(terminal)
+        terminal.type("first\r")
+        terminal.until("Half a sentence")
+        terminal.type("and then this\r")
+        terminal.until("queued: and then this")
+        terminal.type(key)
+        terminal.until("> and then this")
+        idle(terminal)
+        terminal.type("!\r")
+        terminal.until("Second.")
+        idle(terminal)
+        asked = model_requests(server)[1].body["messages"][-1]["content"]
+
+    assert asked == "and then this!"
+
+
 def test_ctrl_c_stops_the_turn_and_a_second_one_leaves(tmp_path: Path) -> None:
     with (
         ModelServer(["Talking", Gate(), " never."]).in_thread() as server,
@@ -191,7 +216,10 @@ def test_a_line_goes_to_the_model_at_work_before_its_next_round(tmp_path: Path) 
         ready(terminal)
         terminal.type("first\r")
         terminal.until("Looking")
-        terminal.type("mind the gap\x13")
+        terminal.press("mind the gap")
+        terminal.until("> mind the gap")
+        terminal.type("\x13")
+        terminal.until(lambda seen: seen.screen.row(seen.cursor[0]) == ">", "the line on its way")
         gate.open()
         terminal.until("Heard you.")
         idle(terminal)

@@ -8,10 +8,11 @@ import os
 import re
 from pathlib import Path
 
-from tests.e2e.terminal import idle, leave, open_terminal, ready
+import pytest
+from tests.e2e.terminal import Terminal, idle, leave, open_terminal, ready
 from tests.support.command import model_requests
 
-from robota.testing import Gate
+from robota.testing import Gate, call
 from robota.testing.model_server import ModelServer
 
 
@@ -19,12 +20,17 @@ def last_prompt(server: ModelServer) -> str:
     return str(model_requests(server)[-1].body["messages"][-1]["content"])
 
 
+def typed(terminal: Terminal) -> str:
+    """The line that the caret is in."""
+    return terminal.screen.row(terminal.cursor[0])
+
+
 def test_the_palette_finds_a_command_by_some_of_its_letters(tmp_path: Path) -> None:
     with ModelServer("never").in_thread() as server, open_terminal(tmp_path, server) as terminal:
         ready(terminal)
         terminal.press("/prms")
-        terminal.until("/permissions")
-        terminal.until(lambda seen: "/compact" not in seen.text)
+        terminal.until(lambda seen: typed(seen) == "> /prms" and "/permissions" in seen.text)
+        assert "/compact" not in terminal.text
         terminal.type("\t")
         terminal.until("> /permissions")
         terminal.type("\r\r")
@@ -36,8 +42,16 @@ def test_a_subcommand_is_offered_behind_its_command(tmp_path: Path) -> None:
     with ModelServer("never").in_thread() as server, open_terminal(tmp_path, server) as terminal:
         ready(terminal)
         terminal.press("/mode acc")
-        terminal.until("acceptEdits")
+        terminal.until(lambda seen: typed(seen) == "> /mode acc" and "acceptEdits" in seen.text)
         terminal.type("\t\r\r")
+        terminal.until("Mode: acceptEdits")
+        assert leave(terminal) == 0
+
+
+def test_tab_and_enter_right_behind_a_command_complete_and_send_it(tmp_path: Path) -> None:
+    with ModelServer("never").in_thread() as server, open_terminal(tmp_path, server) as terminal:
+        ready(terminal)
+        terminal.type("/mode acc\t\r")
         terminal.until("Mode: acceptEdits")
         assert leave(terminal) == 0
 
@@ -49,7 +63,7 @@ def test_a_file_is_found_behind_an_at_sign_and_goes_along(tmp_path: Path) -> Non
     with ModelServer("Seen.").in_thread() as server, open_terminal(tmp_path, server) as terminal:
         ready(terminal)
         terminal.press("look at @wfac")
-        terminal.until("src/widget_factory.py")
+        terminal.until(lambda seen: typed(seen) == "> look at @wfac" and "src/widget_factory.py" in seen.text)
         terminal.type("\t\r")
         terminal.until("> look at @src/widget_factory.py")
         terminal.type("\r")
@@ -70,7 +84,9 @@ def test_a_shell_line_runs_in_the_session(tmp_path: Path) -> None:
         said = [str(each["content"]) for each in model_requests(server)[0].body["messages"]]
 
         terminal.type("/rewind\r")
-        terminal.until("what was it?", "the prompts to go back to")
+        terminal.until(
+            lambda seen: re.search(r"\d\d:\d\d  what was it\?", seen.text), "the prompts to go back to"
+        )
         idle(terminal)
         shown = terminal.text
         assert leave(terminal) == 0
@@ -145,6 +161,34 @@ def test_five_megabytes_are_pasted_folded_and_sent_whole(tmp_path: Path) -> None
     assert last_prompt(server) == f"look: {text}"
 
 
+@pytest.mark.parametrize("key", ["\x7f", "\x1b", "\x13"], ids=["backspace", "escape", "steer"])
+def test_a_paste_in_a_prompt_that_waits_is_not_lost_when_it_comes_back(tmp_path: Path, key: str) -> None:
+    text = "".join(f"line {number}\n" for number in range(20))
+    gate = Gate()
+    script = ["Working", gate, call("Glob", pattern="*")], "Second.", "Third."
+    with ModelServer(*script).in_thread() as server, open_terminal(tmp_path, server) as terminal:
+        ready(terminal)
+        terminal.type("first\r")
+        terminal.until("Working")
+        terminal.type("look: ")
+        terminal.paste(text)
+        terminal.until("> look: [Pasted text #1 +21 lines]")
+        terminal.type("\r")
+        terminal.until("queued: look: [Pasted")
+        terminal.type(key)
+        terminal.until(lambda seen: "queued:" not in seen.text)
+        gate.open()
+        idle(terminal)
+        if key != "\x13":
+            terminal.until("> look: [Pasted text #1 +21 lines]")
+            terminal.type("\r")
+            terminal.until("Third." if key == "\x7f" else "Second.")
+            idle(terminal)
+        said = [str(each["content"]) for each in model_requests(server)[-1].body["messages"]]
+
+    assert any(f"look: {text}".strip() in words for words in said)
+
+
 def test_a_paste_without_marks_does_not_send_at_its_line_breaks(tmp_path: Path) -> None:
     with ModelServer("Yes.").in_thread() as server, open_terminal(tmp_path, server) as terminal:
         ready(terminal)
@@ -177,6 +221,7 @@ def test_prompts_come_back_by_the_arrow_and_by_search_in_the_next_session(tmp_pa
             terminal.until("Ctrl-C again")
             terminal.type("\x12needl")
             terminal.until("> find the needle")
+            assert "Search back: needl" in terminal.text
             terminal.type("\r")
             terminal.type("\r")
             terminal.until("Three.")
@@ -219,7 +264,7 @@ def test_vim_keys_are_there_by_setting(tmp_path: Path) -> None:
         terminal.type("one two")
         terminal.until("> one two")
         terminal.type("\x1b")
-        terminal.settle()
+        terminal.until(lambda seen: seen.cursor[1] == len("> one tw"), "the caret on the last letter")
         terminal.press("0dw")
         terminal.until(lambda seen: "> two" in seen.text)
         terminal.type("\r")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from robota.tui.line_editor import DrawnLine, Key, LineEditor, cells, split_keys, split_lines
@@ -106,6 +106,7 @@ class Row:
     st.integers(8, 40),
     st.sampled_from(["> ", "robota> ", "a long question? "]),
 )
+@example(["e\u0301"] * 4, 8, "> ")
 @settings(max_examples=400, deadline=None)
 def test_what_is_drawn_is_the_line(keys: list[str], width: int, prompt: str) -> None:
     line, drawn, row = LineEditor(history=["earlier", "漢字 line"]), DrawnLine(), Row()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
@@ -19,14 +21,18 @@ from robota.sdk.fuzzy import find, score
 from robota.sdk.project_files import ProjectFiles
 from robota.sdk.view.model import Status
 from robota.tui.asking import choice_answer, choice_dialog, field_dialog, permission_dialog
+from robota.tui.cells import count_cells
 from robota.tui.complete import CommandCompleter, FileCompleter
+from robota.tui.dialog_rows import dialog_rows
 from robota.tui.dialogs import Dialog, Dialogs, Line, Option
 from robota.tui.history import history_path, keep_prompt, load_prompts
 from robota.tui.images import Images, dropped_image
+from robota.tui.live import Region
+from robota.tui.memory import YOUNG, keep_what_is_loaded
 from robota.tui.paste import Pastes
 from robota.tui.preferences import read_keys
 from robota.tui.signs import copied, notification, title
-from robota.tui.status import status_row
+from robota.tui.status import status_row, styled_row
 from robota.tui.status_script import describe, run_script
 from robota.tui.words import load_words
 
@@ -79,6 +85,19 @@ async def test_the_marked_answer_about_a_call_is_no() -> None:
     assert [option.key for option in dialog.options] == ["y", "a", "p", "e", "n d", "w"]
 
 
+@pytest.mark.parametrize("room", [4, 6, 10])
+async def test_a_question_with_little_room_shows_what_it_is_about_and_the_marked_answer(room: int) -> None:
+    question = PermissionQuestion(
+        tool_name="Bash", tool_input={"command": "ls"}, cwd="/", rule="Bash(ls)", reason="No rule decided."
+    )
+    dialog = permission_dialog(question, WORDS, 12)
+    rows = ["".join(text for _, text, *_ in row) for row in dialog_rows(dialog, WORDS, 40, room, armed=True)]
+
+    assert len(rows) <= room
+    assert "  | ls" in rows
+    assert "› n  No" in rows
+
+
 async def test_several_options_can_be_chosen() -> None:
     question = ChoiceQuestion(
         question="Which?",
@@ -92,6 +111,35 @@ async def test_several_options_can_be_chosen() -> None:
     dialog.choose()
 
     assert choice_answer(await dialog.answer).chosen == ("a", "c")
+
+
+async def test_several_options_are_chosen_by_number_and_own_words_go_with_them() -> None:
+    options = QuestionOption("a"), QuestionOption("b")
+    question = ChoiceQuestion(question="Which?", options=options, multi_select=True, allow_free_text=True)
+    dialog = choice_dialog(question, WORDS)
+    dialog.type("2")
+    dialog.type("1")
+    dialog.type("2")
+    dialog.move(1)
+    dialog.type(" ")
+    assert dialog.entry is not None
+    dialog.write("and c")
+
+    assert choice_answer(await dialog.answer).chosen == ("a", "and c")
+
+
+async def test_a_long_question_is_shown_whole_and_the_marked_answer_with_what_is_said_about_it() -> None:
+    words = " ".join(f"word{number}" for number in range(20))
+    options = QuestionOption("하나", "설명이 아주 긴 답입니다 " * 4), QuestionOption("둘", words)
+    dialog = choice_dialog(ChoiceQuestion(question=words, options=options), WORDS)
+    for at in range(2):
+        dialog.at = at
+        rows = dialog_rows(dialog, WORDS, 50, 20, armed=True)
+        shown = ["".join(text for _, text, *_ in row) for row in rows]
+
+        assert " ".join(shown).count("word19") == 1 + at
+        assert all(count_cells(row) <= 50 for row in shown)
+        assert len(shown) <= 20
 
 
 async def test_closing_a_question_is_no_answer_to_it() -> None:
@@ -208,6 +256,20 @@ def test_keys_of_the_settings_count_if_there_are_such() -> None:
     assert read_keys(given) == {"mode": ("f2",), "steer": ("c-x,c-s", "f4")}
 
 
+def test_what_is_loaded_is_not_looked_at_again_until_the_interface_ends() -> None:
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    undo = keep_what_is_loaded()
+    try:
+        kept, young = gc.get_freeze_count(), gc.get_threshold()[0]
+    finally:
+        undo()
+
+    assert kept > frozen
+    assert young == YOUNG
+    assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == before
+
+
 def test_what_the_terminal_is_told_holds_no_control_of_others() -> None:
     assert title("a\x1b]0;evil\x07b").count("\x07") == 1
     assert notification("osc9", "a\x07b").count("\x07") == 1
@@ -226,9 +288,36 @@ def test_the_status_line_drops_what_does_not_fit() -> None:
     assert len("".join(text for _, text, *_ in status_row(status, 20, WORDS))) <= 20
 
 
+def test_the_status_line_is_measured_in_cells() -> None:
+    status = Status(model="모델", branch="가지", name="아주 긴 이름을 가진 세션입니다")
+    row = "".join(text for _, text, *_ in status_row(status, 30, WORDS))
+    scripted = "".join(text for _, text, *_ in styled_row("상태 \x1b[31m줄은 스크립트가 정합니다", 20))
+
+    assert row.endswith("…")
+    assert count_cells(row) in (29, 30)
+    assert count_cells(scripted) in (19, 20)
+
+
 async def test_a_script_is_told_and_its_failure_is_no_line() -> None:
     about = describe(Status(model="m", used_tokens=250_000, session_id="s"))
 
     assert json.loads((await run_script("cat", about))[0])["exceeds_200k_tokens"] is True
     assert await run_script("exit 3", about) == ()
     assert await run_script("printf '1\\n2\\n3\\n4\\n'", about) == ("1", "2", "3")
+
+
+async def test_typing_leaves_nothing_behind_in_the_layout() -> None:
+    dialogs = Dialogs(lambda: None)
+    region = Region(Buffer(), Buffer(), dialogs, WORDS)
+    before = len(region.layout._stack)
+    for letter in "words":
+        region.input.insert_text(letter)
+        region.focus()
+    assert len(region.layout._stack) == before
+
+    region.input.reset()
+    answer = asyncio.create_task(dialogs.ask(Dialog([], [Option(label="a")], guarded=False)))
+    await asyncio.sleep(0)
+    region.focus()
+    assert region.layout.has_focus(region.dialog_keys)
+    answer.cancel()

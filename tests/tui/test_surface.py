@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import FrameType
 
 import pytest
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.layout import BufferControl, Layout, Window
 
 from robota.tui.surface import FramedApplication, FrameOutput, read_size
@@ -50,3 +52,31 @@ def test_what_redraws_is_looked_for_once() -> None:
     application._update_invalidate_events()
     assert known
     assert application._invalidate_events is known
+
+
+@pytest.mark.anyio
+async def test_what_waits_to_be_drawn_is_drawn_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with open(tmp_path / "out", "w") as out, create_pipe_input() as keys:
+        monkeypatch.setattr(sys, "stdout", out)
+        application = FramedApplication(
+            layout=Layout(Window(BufferControl(Buffer()))), input=keys, output=FrameOutput(None, "xterm")
+        )
+        drawn = asyncio.Event()
+        application.after_render += lambda _: drawn.set()
+        running = asyncio.create_task(application.run_async(handle_sigint=False))
+        await drawn.wait()
+        first = application.render_counter
+        application.invalidate()
+        application._redraw()  # as a commit does
+        waits = application.invalidated
+        await asyncio.sleep(0)
+        committed = application.render_counter
+        drawn.clear()
+        await asyncio.to_thread(application.invalidate)
+        await drawn.wait()
+        last = application.render_counter
+        application.exit(result=0)
+        await running
+
+    assert not waits
+    assert (committed, last) == (first + 1, first + 2)

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Coroutine, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from robota.tui.front import begin
 from robota.tui.history import history_path
 from robota.tui.keys import make_keys
 from robota.tui.live import SPINS_A_SECOND, Region
+from robota.tui.memory import keep_what_is_loaded
 from robota.tui.pickers import pick_rewind, pick_session
 from robota.tui.preferences import Preferences
 from robota.tui.printing import Printing
@@ -78,6 +79,7 @@ class TerminalApp:
         self.printing = Printing(self.surface, self.wishes.theme, self._show_live)
         self.turns = Turns(self)
         self.script = StatusScript(self)
+        self._leaving = ExitStack()
         self._log = places.user("logs", "terminal.log")
         self._tasks: set[asyncio.Task[None]] = set()
         self._pressed: dict[str, float] = {}
@@ -162,7 +164,7 @@ class TerminalApp:
         loop.set_exception_handler(self._heard_of_failure)
         loop.call_soon(self.spawn, self._start(first_prompt, pick=pick, recap=recap))
         try:
-            with Capture(self._log, self.presenter.notice):
+            with Capture(self._log, self.presenter.notice), self._leaving:
                 try:
                     return await self.surface.run()
                 except EOFError:
@@ -173,7 +175,7 @@ class TerminalApp:
             loop.set_exception_handler(before)
 
     async def _start(self, first_prompt: str, *, pick: bool, recap: bool) -> None:
-        self.spawn(self.printing.warm_up())
+        self.spawn(self._warm_up())
         if self.wishes.wrong_keys:
             wrong = ", ".join(map(neutral_line, self.wishes.wrong_keys))
             self.presenter.notice(self.words("keys.wrong", actions=wrong))
@@ -182,6 +184,10 @@ class TerminalApp:
             await pick_session(self)
         if first_prompt.strip():
             self.turns.send(first_prompt, first_prompt)
+
+    async def _warm_up(self) -> None:
+        await self.printing.warm_up()
+        self._leaving.callback(keep_what_is_loaded())
 
     async def _put_away(self) -> None:
         for timer in (self._spinning, self._hinting):
@@ -233,7 +239,7 @@ class TerminalApp:
         if self.editing.close_completion():
             return
         if self.turns.busy:
-            self.session.abort()
+            self._stop_turn()
         elif not self.input.text:
             if self._again("escape"):
                 self.hint("")
@@ -248,12 +254,17 @@ class TerminalApp:
             return
         dialog = self.dialogs.current
         if self.turns.busy:
-            self.session.abort()
+            self._stop_turn()
         elif dialog is not None:
             dialog.settle(dialog.escape)
         else:
             self.input.reset()
         self.hint(self.words("again-to-leave"), AGAIN_SECONDS)
+
+    def _stop_turn(self) -> None:
+        """What waits for the turn is not sent, and comes back into the line."""
+        self.editing.take_back()
+        self.session.abort()
 
     def cycle_mode(self) -> None:
         """The next permission mode; the one that allows everything is not among them."""

@@ -90,9 +90,9 @@ def permission_lines(question: PermissionQuestion, words: Words, rows: int) -> l
         lines += _diff_lines(question.diff, words, rows if rows > SUBJECT_ROWS else DIFF_ROWS)
     lines.append(Line(f"  {words('permission.cwd', cwd=visible(question.cwd))}", "dim"))
     if question.part and question.part not in map(str, given.values()):
-        lines.append(Line(f"  {words('permission.part', part=visible(question.part))}", "dialog.part"))
+        lines.append(Line(words("permission.part", part=visible(question.part)), "dialog.part", "  "))
     if question.reason:
-        lines.append(Line(f"  {visible(question.reason)}", "dim"))
+        lines.append(Line(visible(question.reason), "dim", "  "))
     return lines
 
 
@@ -174,7 +174,8 @@ def plan_dialog(question: PlanQuestion, words: Words) -> Dialog:
 
 
 def _text_lines(text: str, style: str) -> list[Line]:
-    return [Line(visible(line), style) for line in text.split("\n")]
+    """All of a text that somebody has to answer."""
+    return [Line(visible(line), style, "") for line in text.split("\n")]
 
 
 def make_dialog(question: Question, words: Words, rows: int) -> Dialog | None:
@@ -218,7 +219,7 @@ class Asking:
             Option(key="y", label=words("yes"), value=True),
             Option(key="n d", label=words("no"), value=False),
         ]
-        head = [*(Line(visible(line)) for line in lines), Line(question, "dialog.title")]
+        head = [*(Line(visible(line), mark="") for line in lines), Line(question, "dialog.title", "")]
         return bool(
             await self._app.dialogs.ask(Dialog(head, options, default=1, closable=True, escape=False))
         )
@@ -230,6 +231,12 @@ class ScreenAsking(Asking):
     def __init__(self, app: TerminalApp) -> None:
         super().__init__(app)
         self._screen = app
+
+    async def __call__(self, question: Question) -> Any:
+        """What the question is about stands above it when it opens."""
+        self._screen.presenter.flush()
+        await self._screen.printing.done()
+        return await super().__call__(question)
 
     def changed(self) -> None:
         """A dialog opened, closed, or is another one: show it and send the keys where they belong."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robota.tui.cells import cut, wrap_line
+from robota.tui.cells import count_cells, cut, wrap_line
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples as Row
@@ -13,15 +13,20 @@ if TYPE_CHECKING:
     from robota.tui.words import Words
 
 MOST_OPTIONS = 10
+DETAIL_ROWS, DETAIL_INDENT = 4, 5
+HINT_ROWS = 5
+"""With less room than this, the answers need the row of the hint."""
 
 
 def dialog_rows(dialog: Dialog, words: Words, width: int, room: int, *, armed: bool) -> list[Row]:
-    """At most `room` rows; the options are never among those left out."""
-    options = _options(dialog, words, width, max(1, room - 2), armed=armed)
+    """At most `room` rows, of which the options may take half."""
     head = [row for line in dialog.lines for row in _line_rows(line, width)]
+    options = _options(dialog, words, width, max(room // 2, room - len(head)), armed=armed)
+    if room < HINT_ROWS and len(options) > 1:
+        options.pop()
     left = max(2, room - len(options))
     if len(head) > left:  # the end of what is asked about matters as much as its beginning
-        start, hidden = left // 2, len(head) - left + 1
+        start, hidden = (left + 1) // 2, len(head) - left + 1
         more = f"  {words('permission.more', count=hidden)}"
         head[start : start + hidden] = [[("class:dialog.part", cut(more, width))]]
     return [*head, *options]
@@ -42,25 +47,32 @@ def _options(dialog: Dialog, words: Words, width: int, room: int, *, armed: bool
     made: list[Row] = []
     if dialog.filtered and (dialog.needle or not shown):
         made.append([("class:dialog.key", cut(f"/{dialog.needle}", width))])
-    count = max(1, min(room - len(made) - 1, MOST_OPTIONS))
-    start = max(0, min(dialog.at - count // 2, len(shown) - count))
-    last = min(start + count, len(shown))
-    made += [_option(dialog, shown[at], at, width, armed=armed) for at in range(start, last)]
+    at = min(dialog.at, len(shown) - 1)
+    marked = _option(dialog, shown[at], at, width, armed=armed) if shown else []
+    count = max(1, min(room - len(made) - len(marked), MOST_OPTIONS))
+    start = max(0, min(at - count // 2, len(shown) - count))
+    for other in range(start, min(start + count, len(shown))):
+        made += marked if other == at else _option(dialog, shown[other], other, width, armed=armed)
     hint = words("dialog.armed" if armed else "dialog.typing")
     if dialog.closable and armed:
-        hint = words("dialog.list")
+        hint = words("dialog.many" if dialog.many else "dialog.list")
     return [*made, [("class:dim", cut(hint, width))]]
 
 
-def _option(dialog: Dialog, option: Option, at: int, width: int, *, armed: bool) -> Row:
+def _option(dialog: Dialog, option: Option, at: int, width: int, *, armed: bool) -> list[Row]:
+    """One row; below the marked one more, where what is said about it does not fit beside it."""
     marked = at == dialog.at
     mark = "› " if marked else "  "
-    box = ("[x] " if at in dialog.chosen else "[ ] ") if dialog.many else ""
+    box = ("[x] " if at in dialog.chosen else "[ ] ") if dialog.many and not option.entry else ""
     key = f"{option.key.split()[0]}  " if option.key else ""
     text = cut(f"{box}{option.label}", width - len(mark) - len(key))
     style = "class:dialog.marked" if marked and armed else ""
     row: Row = [(style, mark), ("class:dialog.key", key), (style, text)]
-    left = width - len(mark) - len(key) - len(text) - 2
+    left = width - len(mark) - len(key) - count_cells(text) - 2
+    if marked and not dialog.filtered and count_cells(option.detail) > left:
+        pieces = wrap_line(option.detail, max(1, width - DETAIL_INDENT))[:DETAIL_ROWS]
+        details: list[Row] = [[("class:dim", f"{'':{DETAIL_INDENT}}{piece}")] for piece in pieces]
+        return [row, *details]
     if option.detail and left > 8:
         row.append(("class:dim", f"  {cut(option.detail, left)}"))
-    return row
+    return [row]

@@ -99,7 +99,7 @@ class Dialog:
         if option.entry:
             self.entry = option
         elif self.many and self.chosen:
-            self.settle([self.options[at].value for at in sorted(self.chosen)])
+            self.settle(self._chosen_values())
         else:
             self.settle([option.value] if self.many else option.value)
 
@@ -109,13 +109,23 @@ class Dialog:
             self.needle += letter
             self.at = 0
         elif self.many and letter == " ":
-            self.chosen ^= {self.at}
+            self._tick()
         else:
             for at, option in enumerate(self.options):
                 if letter.lower() in option.key.split():
                     self.at = at
-                    self.choose()
+                    (self._tick if self.many else self.choose)()
                     return
+
+    def _tick(self) -> None:
+        """Choose the marked option beside others, or no longer; one to be written is written."""
+        if self.options[self.at].entry:
+            self.entry = self.options[self.at]
+        else:
+            self.chosen ^= {self.at}
+
+    def _chosen_values(self) -> list[Any]:
+        return [self.options[at].value for at in sorted(self.chosen)]
 
     def erase(self) -> None:
         self.needle = self.needle[:-1]
@@ -131,7 +141,8 @@ class Dialog:
         """What was written in the line of an option."""
         option, self.entry = self.entry, None
         if option is not None:
-            self.settle(option.value(text))
+            written = option.value(text)
+            self.settle([*self._chosen_values(), written] if self.many else written)
 
     def settle(self, answer: Any) -> None:
         if not self.answer.done():

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.history import History
 
 from robota.tui.complete import InputCompleter
@@ -74,6 +75,7 @@ class Editing:
         if not text.strip() or not app.turns.busy:
             return
         if not self.buffer.text:
+            self._restore()
             app.session.cancel_queue()
         app.turns.steer(self.images.attach(self.pastes.unfold(text)))
         self._sent()
@@ -88,8 +90,14 @@ class Editing:
         """The prompt that waits comes back into the line."""
         text = self._app.session.pending_prompt
         if text is not None:
+            if not self.buffer.text:
+                self._restore()
             self._app.session.cancel_queue()
             self.refill(text)
+
+    def _restore(self) -> None:
+        self.pastes.restore()
+        self.images.restore()
 
     def refill(self, text: str) -> None:
         """Put a text into the line, unless something stands there."""
@@ -134,11 +142,24 @@ class Editing:
     def complete(self, step: int) -> None:
         buffer = self.buffer
         if buffer.complete_state is None:
-            buffer.start_completion(select_first=True)
+            if not self._complete_now():
+                buffer.start_completion(select_first=True)
         elif step > 0:
             buffer.complete_next()
         else:
             buffer.complete_previous()
+
+    def _complete_now(self) -> bool:
+        """Put in the command that fits best: a key right behind this one does not wait for the list."""
+        document, completer = self.buffer.document, self.buffer.completer
+        if document.text_before_cursor.endswith(("/", " ")):
+            return False
+        found = next(
+            iter(completer.get_completions(document, CompleteEvent(completion_requested=True))), None
+        )
+        if found is not None:
+            self.buffer.apply_completion(found)
+        return found is not None
 
     def take_completion(self) -> None:
         """What is marked stays in the line; a command without arguments needs nothing more."""

@@ -34,6 +34,8 @@ class Images:
 
     def __init__(self) -> None:
         self._parts: list[ImagePart] = []
+        self._sent: list[ImagePart] = []
+        """Those of the last prompt that had any, which may come back."""
 
     def add(self, data: bytes, mime_type: str) -> str:
         """The mark that goes into the input."""
@@ -47,7 +49,13 @@ class Images:
         return (TextPart(text), *found) if found else text
 
     def clear(self) -> None:
-        self._parts.clear()
+        """After sending: the numbers begin again."""
+        if self._parts:
+            self._parts, self._sent = [], self._parts
+
+    def restore(self) -> None:
+        """What was sent has come back into the empty line."""
+        self._parts = list(self._sent)
 
 
 def dropped_image(text: str) -> tuple[bytes, str] | None:

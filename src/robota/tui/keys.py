@@ -120,8 +120,9 @@ def _bind_dialog(keys: _Keys) -> None:
 
     def type_letter(event: KeyPressEvent) -> None:
         letter = event.data
-        looking = keys._dialog.filtered  # several letters at once look for something, but answer nothing
-        if len(letter) == 1 and letter.isprintable() and (looking or not app.surface.input.burst):
+        dialog = keys._dialog
+        harmless = dialog.filtered or (dialog.many and letter == " ")  # several at once answer nothing
+        if len(letter) == 1 and letter.isprintable() and (harmless or not app.surface.input.burst):
             press(lambda dialog: dialog.type(letter))(event)
 
     keys.key(Keys.Any, type_letter, options)

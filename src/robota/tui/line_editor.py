@@ -194,10 +194,15 @@ def _same(shown: str, text: str) -> int:
     return count
 
 
+LETTERS_PER_CELL = 4
+"""A letter with as many accents as anybody writes."""
+
+
 def _window(prompt: str, line: LineEditor, width: int) -> tuple[str, int]:
     """What fits of the prompt and the line, and where in it the caret is."""
     text, at = line.text, line.at
-    if len(text) <= width and cells(prompt) + cells(text) <= width:
+    # A line that is longer than its marks could explain need not be measured at every key.
+    if len(text) <= width * LETTERS_PER_CELL and cells(prompt) + cells(text) <= width:
         return prompt + text, len(prompt) + at
     head = prompt if cells(prompt) <= width // 2 else ""
     room = max(width - cells(head), 2)

@@ -1,16 +1,15 @@
 """The live region: what is being said and done, the dialog or the input, the list of completions, the status.
 
 Rows are made here as styled fragments; windows have no style of their own, which would paint blanks to the
-margin with every frame. Every window may shrink to nothing, so that no screen is too small for them.
+margin with every frame.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -21,10 +20,10 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from robota.sdk.view.model import Live, Status
 from robota.sdk.view.neutral import neutral_line
-from robota.tui.cells import cut, cut_front, tail_height, tail_page
+from robota.tui.cells import count_cells, cut, cut_front, tail_height, tail_page
 from robota.tui.dialog_rows import dialog_rows
+from robota.tui.stack import Rows, Stack
 from robota.tui.status import status_row
-from robota.tui.surface import Stack
 
 if TYPE_CHECKING:
     from robota.tui.dialogs import Dialogs
@@ -37,8 +36,12 @@ SPINS_A_SECOND = 4
 COMPLETION_ROWS = 8
 QUESTION_LEAVES = 3
 """Rows above a question, which needs the others."""
+QUESTION_ROWS = 20
+"""On a screen with fewer rows it needs them all."""
 ROOMY = 12
 """Rows of a screen that has room for more than what is needed."""
+STATUS_ROWS = 6
+"""Rows of a screen that has one for the status."""
 TOOL_LINES, SHOWN_TOOLS, SHOWN_TODOS, SHOWN_TASKS = 4, 3, 6, 3
 TODO_SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓"}
 
@@ -62,23 +65,27 @@ class Region:
         self.surface: Surface | None = None
         self._tail_rows = 0
         self._above_rows = 0
-        self.dialog_window = _rows(self._dialog, focusable=True)
-        self._search = SearchToolbar(forward_search_prompt="/", backward_search_prompt="?")
+        self.dialog_keys = Window(FormattedTextControl(focusable=True), height=0, always_hide_cursor=True)
+        """Has the focus while keys are answers; what is asked is shown in rows above it."""
+        self._search = SearchToolbar(
+            forward_search_prompt=words("search.forward"), backward_search_prompt=words("search.back")
+        )
         self.layout = Layout(self._container(), focused_element=input)
 
     def _container(self) -> Stack:
         has_entry = Condition(lambda: self._entry_open)
         shows_input = Condition(lambda: not self._entry_open and self._input_shown)
-        # Every window costs a part of every frame, also an empty one.
         return Stack(
             [
-                _rows(lambda: [*self._padding(), *self._above()]),
-                ConditionalContainer(self.dialog_window, Condition(lambda: self.dialogs.current is not None)),
+                Rows(self._above, keep_end=True),
+                Rows(self._dialog),
+                self.dialog_keys,
                 ConditionalContainer(self._line(self.entry, lambda: "  "), has_entry),
                 ConditionalContainer(self._line(self.input, lambda: self.prompt_sign), shows_input),
                 self._search,
-                _rows(lambda: [*self._completions(), *self._below()]),
-            ]
+                Rows(lambda: [*self._completions(), *self._below()]),
+            ],
+            self._padding,
         )
 
     def _line(self, buffer: Buffer, sign: Callable[[], str]) -> Window:
@@ -89,7 +96,6 @@ class Region:
             BufferControl(buffer, search_buffer_control=self._search.control, preview_search=True),
             height=lambda: Dimension(min=1, max=max(1, self._size[0] // 2)),
             wrap_lines=True,
-            dont_extend_height=True,
             get_line_prefix=prefix,
         )
 
@@ -102,12 +108,13 @@ class Region:
 
     def focus(self) -> None:
         """Have the keys go where they belong: to a dialog only when it is armed."""
+        wanted: Buffer | Window = self.input
         if self._entry_open:
-            self.layout.focus(self.entry)
+            wanted = self.entry
         elif self.dialogs.armed and not self.input.text:
-            self.layout.focus(self.dialog_window)
-        else:
-            self.layout.focus(self.input)
+            wanted = self.dialog_keys
+        if not self.layout.has_focus(wanted):  # the layout notes every change for good
+            self.layout.focus(wanted)
 
     @property
     def _entry_open(self) -> bool:
@@ -121,10 +128,10 @@ class Region:
 
     # --- rows above the input -----------------------------------------------------------------------
 
-    def _padding(self) -> list[Row]:
+    def _padding(self) -> int:
         if self.surface is None or self.dialogs.current is not None:
-            return []  # a question needs the rows
-        return [[] for _ in range(self.surface.padding)]
+            return 0  # a question needs the rows
+        return self.surface.padding
 
     def _above(self) -> list[Row]:
         made = self._make_above()
@@ -148,8 +155,9 @@ class Region:
         if live.queued is not None:
             waits = self.words("queued", prompt=neutral_line(live.queued))
             shown.append([("class:queued", cut(f"  {waits}", width))])
-        room = rows - 4 if self.dialogs.current is None else QUESTION_LEAVES
-        return shown[-max(1, room) :]
+        if self.dialogs.current is None:
+            return shown[-max(1, rows - 4) :]
+        return shown[-QUESTION_LEAVES:] if rows >= QUESTION_ROWS else []
 
     def _tail(self, width: int, rows: int) -> list[Row]:
         """The unfinished answer. Its height only grows while a turn runs: a region that changes its height
@@ -215,7 +223,7 @@ class Region:
         if dialog is None:
             return []
         rows, columns = self._size
-        room = rows - 2 - self._above_rows
+        room = rows - self._above_rows - (2 if rows >= STATUS_ROWS else 1)
         return dialog_rows(dialog, self.words, columns - 1, room, armed=self.dialogs.armed)
 
     # --- rows below the input -----------------------------------------------------------------------
@@ -230,7 +238,8 @@ class Region:
         start = max(0, min((at or 0) - count // 2, len(state.completions) - count))
         found = state.completions[start : start + count]
         width = columns - 1
-        column = min(max((len(each.display_text) for each in found), default=0), width // 2) + 2
+        widest = max((count_cells(each.display_text) for each in found), default=0)
+        column = min(widest, width // 2) + 2
         shown: list[Row] = []
         for place, each in enumerate(found, start):
             style = "class:completion.marked" if place == at else "class:completion"
@@ -240,12 +249,13 @@ class Region:
                 else cut_front(each.display_text, column)
             )
             about = cut(each.display_meta_text, width - column - 4)
-            shown.append([(style, f"  {name.ljust(column)}"), ("class:dim", about)])
+            blanks = " " * (column - count_cells(name))
+            shown.append([(style, f"  {name}{blanks}"), ("class:dim", about)])
         return shown
 
     def _below(self) -> list[Row]:
         rows, columns = self._size
-        if rows < 6:
+        if rows < STATUS_ROWS:
             return []
         width = columns - 1
         if self.hint:
@@ -258,31 +268,6 @@ class Region:
         from robota.tui.status import styled_row  # noqa: PLC0415 - for those who have one
 
         return styled_row(line, width)
-
-
-def _rows(make: Callable[[], Sequence[Row]], *, focusable: bool = False) -> Window:
-    """Rows as a window that is exactly as high as they are; they are made once a frame."""
-    made: list[Sequence[Row]] = [()]
-    frame = -1
-
-    def fragments() -> Row:
-        joined: Row = []
-        for at, row in enumerate(made[0]):
-            if at:
-                joined.append(("", "\n"))
-            joined += row
-        return joined
-
-    def height() -> Dimension:
-        nonlocal frame
-        now = get_app().render_counter
-        if now != frame:
-            made[0], frame = make(), now  # asked first, before the text
-        count = len(made[0])
-        return Dimension(min=0, preferred=count, max=count)
-
-    control = FormattedTextControl(fragments, focusable=focusable, show_cursor=False)
-    return Window(control, height=height, dont_extend_height=True, always_hide_cursor=True)
 
 
 def seconds_shown(seconds: float) -> str:

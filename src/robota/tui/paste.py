@@ -13,6 +13,8 @@ class Pastes:
     def __init__(self, words: Words) -> None:
         self._words = words
         self._texts: dict[str, str] = {}
+        self._sent: dict[str, str] = {}
+        """Those of the last prompt that had any, which may come back."""
 
     def fold(self, text: str) -> str:
         """What goes into the input: the text itself unless it is long."""
@@ -31,4 +33,9 @@ class Pastes:
 
     def clear(self) -> None:
         """After sending: the numbers begin again."""
-        self._texts.clear()
+        if self._texts:
+            self._texts, self._sent = {}, self._texts
+
+    def restore(self) -> None:
+        """What was sent has come back into the empty line."""
+        self._texts = dict(self._sent)

@@ -34,8 +34,12 @@ class Printing:
         """The moment after the blocks that wait: shown before, it would take the tail away too early."""
         self._theme = theme
         self._blocks: deque[Block] = deque()
+        self._lines: list[str] = []
+        """Of the blocks that are drawn and wait for those behind them."""
         self._large: asyncio.Task[None] | None = None
         self._scheduled = False
+        self._printed = asyncio.Event()
+        self._printed.set()
         self._recent: deque[Block] = deque(maxlen=KEPT)
         self.show_thinking = False
 
@@ -46,9 +50,14 @@ class Printing:
     def add(self, block: Block) -> None:
         self._blocks.append(block)
         self._recent.append(block)
+        self._printed.clear()
         if not self._scheduled and self._large is None:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._print)
+
+    async def done(self) -> None:
+        """Until all of them are in the scrollback."""
+        await self._printed.wait()
 
     def then(self, live: Live) -> None:
         """Show the moment that follows the blocks."""
@@ -58,21 +67,27 @@ class Printing:
             self._show(live)
 
     def _print(self) -> None:
-        """What can be printed at once is one write."""
+        """What can be printed at once is one write. Keys are looked at after every block."""
         self._scheduled = False
-        lines: list[str] = []
-        while self._blocks and self._large is None:
-            if len(self._blocks[0].text) > LARGE:
-                self._large = asyncio.get_running_loop().create_task(
-                    self._print_large(self._blocks.popleft())
-                )
+        loop = asyncio.get_running_loop()
+        if self._blocks and self._large is None:
+            block = self._blocks.popleft()
+            if len(block.text) > LARGE:
+                self._large = loop.create_task(self._print_large(block))
             else:
-                lines += self._render(self._blocks.popleft())
+                self._lines += self._render(block)
+                if self._blocks:
+                    self._scheduled = True
+                    loop.call_soon(self._print)
+                    return
         if self._live is not None and self._large is None:
             self._show(self._live)
             self._live = None
-        if lines:
+        if self._lines:
+            lines, self._lines = self._lines, []
             self._surface.commit(lines)
+        if self._large is None:
+            self._printed.set()
 
     async def _print_large(self, block: Block) -> None:
         try:
@@ -106,7 +121,7 @@ class Printing:
         """The region is gone: print what is left as it comes."""
         if self._large is not None:
             await self._large
-        lines = self._surface.release()
+        lines, self._lines = [*self._surface.release(), *self._lines], []
         while self._blocks:
             lines += self._render(self._blocks.popleft())
         if lines:

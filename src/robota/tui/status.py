@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
-from robota.tui.cells import cut
+from robota.tui.cells import count_cells, cut
 
 if TYPE_CHECKING:
     from robota.sdk.view.model import Status
@@ -34,11 +34,11 @@ def status_row(status: Status, width: int, words: Words) -> StyleAndTextTuples:
     left = width
     for style, text in parts:
         mark = " · " if row else ""
-        shown = text if len(text) + len(mark) <= left else cut(text, left - len(mark))
+        shown = cut(text, left - len(mark))
         if left - len(mark) < 4:
             break
         row += [("class:status", mark), (style, shown)]
-        left -= len(mark) + len(shown)
+        left -= len(mark) + count_cells(shown)
     return row
 
 
@@ -71,6 +71,6 @@ def styled_row(line: str, width: int) -> StyleAndTextTuples:
     left = width
     for style, text, *_ in to_formatted_text(ANSI(line)):
         shown = cut(text, left)
-        left -= len(shown)
+        left -= count_cells(shown)
         row.append((style, shown))
     return row

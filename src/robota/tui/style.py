@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from robota.tui.theme import Theme
 
 _COMMON = {
+    "dialog": "noinherit",  # prompt_toolkit has a background of its own for this name
     "prompt": "bold",
     "dim": "fg:ansibrightblack",
     "thinking": "italic fg:ansibrightblack",
@@ -38,8 +39,6 @@ _COMMON = {
     "context.hot": "bold fg:ansired",
 }
 _LIGHT = {
-    "dim": "fg:ansigray",
-    "status": "fg:ansigray",
     "dialog.subject": "fg:ansiblue",
     "running": "fg:ansiblue",
 }

@@ -28,8 +28,7 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import AnyContainer, HSplit, Layout, VerticalAlign
-from prompt_toolkit.layout.screen import WritePosition
+from prompt_toolkit.layout import Layout
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import BaseStyle
@@ -191,23 +190,6 @@ def without_enter_in_text(keys: list[KeyPress]) -> list[KeyPress]:
     return keys
 
 
-class Stack(HSplit):
-    """Rows below each other, the rest of the height below them. Where all of them fit they are as high as
-    they want to be, which need not be found out by adding row after row in every frame."""
-
-    def __init__(self, children: Sequence[AnyContainer]) -> None:
-        super().__init__(children, align=VerticalAlign.TOP)
-
-    def _divide_heights(self, write_position: WritePosition) -> list[int] | None:
-        width, height = write_position.width, write_position.height
-        wanted = [each.preferred_height(width, height).preferred for each in self._all_children]
-        rest = height - sum(wanted)
-        if rest < 0:
-            return super()._divide_heights(write_position)
-        wanted[-1] += rest
-        return wanted
-
-
 class FramedApplication(Application[int]):
     """Draws in frames, and leaves resizing to the surface."""
 
@@ -215,8 +197,20 @@ class FramedApplication(Application[int]):
     on_size: Callable[[], None]
 
     def _redraw(self, render_as_done: bool = False) -> None:
+        self._invalidated = False  # what is drawn now is all there is to draw
         with self.output.frame():
             super()._redraw(render_as_done)
+
+    def invalidate(self) -> None:
+        """Draw as soon as the loop comes around, from whatever thread this is called. Not its parent's, which
+        puts a key's echo off while an answer streams, and draws again what a commit has drawn meanwhile."""
+        if self._is_running and not self._invalidated and self.loop is not None and not self.loop.is_closed():
+            self._invalidated = True
+            self.loop.call_soon_threadsafe(self._draw_if_invalidated)
+
+    def _draw_if_invalidated(self) -> None:
+        if self._invalidated:
+            self._redraw()
 
     def _on_resize(self) -> None:
         self.on_size()
@@ -329,7 +323,6 @@ class Surface:
     def _pin(self, rows: int) -> None:
         """Fill up on top what the region would be shorter than `rows`."""
         self.padding = 0
-        self.app.render_counter += 1  # rows are made once for each
         size = self.size
         with self._app_set():
             needed = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
