@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from robota.core.errors import RobotaError, ValidationError
 from robota.core.messages import JsonObject
 from robota.transports.result_frame import describe_failure
-from robota.transports.stream_json.permissions import DONT_ASK
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 Handler: TypeAlias = Callable[["Driver", JsonObject], Awaitable[JsonObject]]
 
-_MODES = {"manual": "default", "auto": "default", DONT_ASK: "default"}
-"""Modes of the protocol and the one here that comes next to them."""
 CHECKPOINTING = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"
 
 
@@ -54,13 +51,7 @@ async def _interrupt(driver: Driver, request: JsonObject) -> JsonObject:
 
 
 async def _set_mode(driver: Driver, request: JsonObject) -> JsonObject:
-    mode = _text(request, "mode")
-    session = await driver.session()
-    await session.switch_mode(_MODES.get(mode, mode))
-    driver.mode = DONT_ASK if mode == DONT_ASK else ""
-    if driver.desk is not None:
-        driver.desk.is_quiet = mode == DONT_ASK
-    return {"mode": driver.mode or session.permission_mode}
+    return {"mode": await driver.set_mode(_text(request, "mode"))}
 
 
 async def _set_model(driver: Driver, request: JsonObject) -> JsonObject:

@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
-from robota.core.jsontext import decode
-from robota.core.messages import JsonObject, Prompt
+from robota.core.jsontext import decode, decode_leniently
+from robota.core.messages import Json, JsonObject, Prompt
 from robota.sdk.execution import ExecutionResult
 from robota.transports.blocks import read_prompt
 from robota.transports.init_frame import init_frame
@@ -29,7 +29,7 @@ from robota.transports.stream_json.held_session import HeldSession, OpenSession,
 from robota.transports.stream_json.hook_callbacks import HookCallbacks, Registration, read_registrations
 from robota.transports.stream_json.host import Host
 from robota.transports.stream_json.host_server import HostServer
-from robota.transports.stream_json.permissions import DONT_ASK, PermissionDesk
+from robota.transports.stream_json.permissions import DONT_ASK, MODES, PermissionDesk
 from robota.transports.stream_json.state import StateTeller
 from robota.transports.turn_frames import FrameOptions, TurnFrames
 
@@ -91,14 +91,14 @@ class Driver:
         )
         self._held.wishes = Wishes(relay=partial(HostServer, self._host))
         self.first_model = ""
-        self.mode = options.mode
+        self._mode = options.mode
         """A permission mode of the protocol that the session itself does not have."""
         self._prompts: deque[QueuedPrompt] = deque()
         self._more = asyncio.Event()
         self._ended = False
         self._frames: TurnFrames | None = None
         self._transcript: Transcript | None = None
-        self.desk: PermissionDesk | None = None
+        self._desk: PermissionDesk | None = None
         """Where the session's questions go, if the host answers them."""
         self._requests: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Task[Any] | None = None
@@ -114,7 +114,7 @@ class Driver:
         if not line.strip():
             return
         try:
-            frame = decode(line)
+            frame = _read_frame(line)
         except ValueError as error:
             raise ValidationError(f"A line on standard input is not JSON: {error}") from error
         if not isinstance(frame, dict):
@@ -161,12 +161,16 @@ class Driver:
 
     def initialize(self, request: JsonObject) -> JsonObject:
         """Answered from what costs nothing to know; the session is made meanwhile."""
-        agents, skills = request.get("agents"), request.get("skills")
+        agents, skills = request.get("agents") or {}, request.get("skills")
+        if not (isinstance(agents, dict) and all(isinstance(each, dict) for each in agents.values())):
+            raise ValidationError(
+                "`agents` of initialize is an object of agents, each with a description and a prompt."
+            )
         if not self._held.begun:
             self._registrations = read_registrations(request.get("hooks"))
             self._held.wishes = replace(
                 self._held.wishes,
-                agents=agents if isinstance(agents, dict) else {},
+                agents=agents,
                 skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
             )
             self._frame_options.subagent_text = bool(request.get("forwardSubagentText"))
@@ -180,6 +184,15 @@ class Driver:
             self._held.now.abort()
         self._stops_early = True
         return [each.uuid for each in self._prompts if each.uuid]
+
+    async def set_mode(self, mode: str) -> str:
+        """Take a permission mode of the protocol; the one that counts now."""
+        session = await self.session()
+        await session.switch_mode(MODES.get(mode, mode))
+        self._mode = mode if mode == DONT_ASK else ""
+        if self._desk is not None:
+            self._desk.is_quiet = mode == DONT_ASK
+        return self._mode or session.permission_mode
 
     @property
     def prompt_ids(self) -> Mapping[str, str]:
@@ -214,9 +227,9 @@ class Driver:
             frames.send({"type": "system", "subtype": "informational", "content": note, "level": "warning"})
         frames.follow()
         if options.asks_host:
-            self.desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting)
-            self.desk.is_quiet = self.mode == DONT_ASK
-            session.questions.attach(self.desk.answer)
+            self._desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting, self.set_mode)
+            self._desk.is_quiet = self._mode == DONT_ASK
+            session.questions.attach(self._desk.answer)
         await session.kit.servers.settle(HOST_SERVERS_SECONDS, kind="client")  # the first frame lists them
 
     # --- turns -------------------------------------------------------------------------------------------
@@ -260,7 +273,7 @@ class Driver:
         frames = self._frames
         assert frames is not None
         frames.begin(queued.uuid)
-        frames.send(init_frame(session, self.mode))
+        frames.send(init_frame(session, self._mode))
         ending = Ending(session, frames)
         if self._stops_early:
             return ending.frame(ExecutionResult(interrupted=True))
@@ -280,3 +293,11 @@ class Driver:
         if self.failed and self._turn is None:
             return  # behind an error result another frame would make the client forget it
         self._writer.send(frame)
+
+
+def _read_frame(line: bytes) -> Json:
+    try:
+        return decode(line)
+    except ValueError:
+        line.decode()  # what is no text is no frame
+        return decode_leniently(line)  # half characters and NaN, as json.dumps writes them

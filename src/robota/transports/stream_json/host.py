@@ -21,17 +21,21 @@ class Host:
     def __init__(self, send: Callable[[JsonObject], None]) -> None:
         self._send = send
         self._open: dict[str, asyncio.Future[JsonObject]] = {}
+        self._of_turn: set[str] = set()
         self._numbers = count(1)
         self._prefix = uuid4().hex[:8]
         self.closed = False
 
-    async def ask(self, request: JsonObject) -> JsonObject:
-        """What the host answers. `HostError` if it fails or has left; cancelling withdraws the question."""
+    async def ask(self, request: JsonObject, *, of_turn: bool = True) -> JsonObject:
+        """What the host answers. `HostError` if it fails or has left. Cancelling withdraws the question;
+        an interrupt does so if it is one `of_turn`."""
         if self.closed:
             raise HostError("the program at the other end of the pipe has left")
         id = f"robota_{next(self._numbers)}_{self._prefix}"
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._open[id] = answer
+        if of_turn:
+            self._of_turn.add(id)
         self._send({"type": "control_request", "request_id": id, "request": request})
         try:
             return await answer
@@ -40,6 +44,7 @@ class Host:
             raise
         finally:
             self._open.pop(id, None)
+            self._of_turn.discard(id)
 
     def take(self, frame: JsonObject) -> None:
         """An answer; one to a question that is not open any more is ignored."""
@@ -56,8 +61,8 @@ class Host:
         waiting.set_result(body if isinstance(body, dict) else {})
 
     def withdraw_all(self) -> None:
-        """No answer is needed any more: whoever waits for one is about to be stopped."""
-        for id in tuple(self._open):
+        """The turn needs no answers any more: whoever waits for one is about to be stopped."""
+        for id in tuple(self._of_turn):
             self._withdraw(id)
 
     def close(self) -> None:

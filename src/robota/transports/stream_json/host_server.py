@@ -54,7 +54,8 @@ class HostServer:
         request = {"subtype": "mcp_message", "server_name": self._name, "message": message}
         id = message.get("id")
         try:
-            answer = (await self._host.ask(request)).get("mcp_response")
+            # A call that a turn gives up is cancelled; what belongs to the connection outlives the turn.
+            answer = (await self._host.ask(request, of_turn=False)).get("mcp_response")
         except HostError as error:
             if self._host.closed:
                 self._to_us.close()

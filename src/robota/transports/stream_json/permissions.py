@@ -22,10 +22,13 @@ from robota.transports.stream_json.suggestions import suggest_rules
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
+    from robota.transports.stream_json.permission_updates import SetMode
     from robota.transports.turn_frames import TurnFrames
 
 DONT_ASK = "dontAsk"
 """A mode of the protocol: what would be a question is refused."""
+MODES = {"manual": "default", "auto": "default", DONT_ASK: "default"}
+"""Modes of the protocol and the one here that comes next to them."""
 
 
 class PermissionDesk:
@@ -37,12 +40,14 @@ class PermissionDesk:
         host: Host,
         frames: TurnFrames,
         tell_waiting: Callable[[bool], None],
+        set_mode: SetMode,
     ) -> None:
-        """`tell_waiting` hears whether the session waits for an answer."""
+        """`tell_waiting` hears whether the session waits for an answer, `set_mode` which mode is wanted."""
         self._session = session
         self._host = host
         self._frames = frames
         self._tell_waiting = tell_waiting
+        self._set_mode = set_mode
         self._waiting = 0
         self._to_stop: set[str] = set()
         """Calls after whose refusal the turn ends."""
@@ -89,7 +94,7 @@ class PermissionDesk:
             from robota.transports.stream_json.permission_updates import apply_updates  # noqa: PLC0415 - rare
 
             try:
-                await apply_updates(self._session, updates)
+                await apply_updates(self._session, updates, self._set_mode)
             except RobotaError as error:
                 return PermissionAnswer(allow=False, message=f"The permission update was refused: {error}")
         return PermissionAnswer(
@@ -106,12 +111,12 @@ class PermissionDesk:
         answer = await self._ask(request, question)
         if answer.get("behavior") != "allow":
             return PlanAnswer(approve=False, feedback=str(answer.get("message") or ""))
-        modes = [
-            update.get("mode")
-            for update in answer.get("updatedPermissions") or ()
-            if isinstance(update, dict) and update.get("type") == "setMode"
-        ]
-        return PlanAnswer(approve=True, mode=modes[-1] if modes else None)
+        wanted = None
+        for update in answer.get("updatedPermissions") or ():
+            match update:
+                case {"type": "setMode", "mode": str(mode)}:
+                    wanted = MODES.get(mode, mode)
+        return PlanAnswer(approve=True, mode=wanted)
 
     async def _choose(self, question: ChoiceQuestion) -> ChoiceAnswer:
         options = [{"label": each.label, "description": each.description} for each in question.options]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from robota.core.errors import RobotaError
 from robota.transports.line_reader import read_lines
@@ -34,6 +37,7 @@ async def run_stream_json(
         check()
     except RobotaError as error:
         return await _refuse(writer, error)
+    unwatch = _watch(stdout, gone.set)
     driver = Driver(open_session, options, writer)
     reading = asyncio.create_task(_read(driver, stdin))
     turns = asyncio.create_task(driver.take_turns())
@@ -43,10 +47,11 @@ async def run_stream_json(
         await asyncio.wait((reading, leaving), return_when=asyncio.FIRST_COMPLETED)
         if reading.done() and (wrong := reading.exception()) is not None:
             code = await _refuse(writer, wrong)
-        elif not gone.is_set():
+        else:
             await asyncio.wait((turns, leaving), return_when=asyncio.FIRST_COMPLETED)
             code = _judge(turns, driver)
     finally:
+        unwatch()
         for task in (reading, turns, leaving):
             task.cancel()
         await asyncio.wait((reading, turns, leaving))
@@ -54,6 +59,21 @@ async def run_stream_json(
     if writer.broken is None:
         await writer.drain()
     return FAILED if writer.broken is not None else code
+
+
+def _watch(stdout: int, leave: Callable[[], None]) -> Callable[[], object]:
+    """Hear of a reader who has left although nothing is written: a turn may be silent for long, and cost.
+    Only pipes tell. What is returned ends it."""
+    if os.name != "posix" or not stat.S_ISFIFO(os.fstat(stdout).st_mode):
+        return lambda: None
+    loop = asyncio.get_running_loop()
+
+    def tell() -> None:
+        loop.remove_reader(stdout)
+        leave()
+
+    loop.add_reader(stdout, tell)
+    return partial(loop.remove_reader, stdout)
 
 
 async def _read(driver: Driver, stdin: int) -> None:
