@@ -208,9 +208,10 @@ async def test_without_the_prompt_tool_a_question_is_a_denial(project: Path) -> 
     [
         {"type": "addRules", "rules": [{"toolName": "Write", "ruleContent": None}], "behavior": "allow"},
         {"type": "addRules", "rules": [{"toolName": "Write", "ruleContent": "*.txt"}], "behavior": "allow"},
+        {"type": "replaceRules", "rules": [{"toolName": "Write"}], "behavior": "allow"},
         {"type": "setMode", "mode": "acceptEdits"},
     ],
-    ids=["whole tool", "pattern", "mode"],
+    ids=["whole tool", "pattern", "replaced", "mode"],
 )
 async def test_permission_updates_make_the_next_question_unnecessary(project: Path, update: Frame) -> None:
     again = call("Write", file_path="b.txt", content="b")
@@ -242,6 +243,65 @@ async def test_a_rule_for_a_settings_file_is_written_there(project: Path) -> Non
         await host.until("result")
 
     assert "Write(*.txt)" in (project / ".robota" / "settings.local.json").read_text()
+
+
+async def act_on(host: Connection, *updates: Frame) -> list[str]:
+    """What became of the calls of a turn; the first question is answered with yes and these updates."""
+    host.prompt("go")
+    question = await host.until("can_use_tool")
+    host.answer(
+        question,
+        {
+            "behavior": "allow",
+            "updatedInput": question["request"]["input"],
+            "updatedPermissions": list(updates),
+        },
+    )
+    await host.until("result")
+    return [frame["message"]["content"][0]["content"] for frame in host.shown("user")]
+
+
+@pytest.mark.parametrize("mode", ["dontAsk", "auto", "manual"])
+async def test_an_answer_may_set_a_mode_that_only_the_protocol_has(project: Path, mode: str) -> None:
+    async with connected(ScriptedProvider([WRITE], "Done.", "And now."), project, ASKING) as host:
+        await act_on(host, {"type": "setMode", "mode": mode, "destination": "session"})
+        host.prompt("which mode?")
+        await host.until("result")
+
+    assert (project / "a.txt").exists()
+    assert host.shown("init")[-1]["permissionMode"] == ("dontAsk" if mode == "dontAsk" else "default")
+
+
+@pytest.mark.parametrize("destination", ["session", "localSettings"])
+async def test_an_answer_may_add_a_directory(project: Path, tmp_path: Path, destination: str) -> None:
+    near = tmp_path / "near"
+    near.mkdir()
+    (near / "a.txt").write_text("one")
+    (near / "b.txt").write_text("two")
+    calls = [[call("Read", file_path=str(near / name))] for name in ("a.txt", "b.txt")]
+    update = {"type": "addDirectories", "directories": ["../near"], "destination": destination}
+    async with connected(ScriptedProvider(*calls, "Read."), project, ASKING) as host:
+        first, second = await act_on(host, update)
+
+    assert "one" in first
+    assert "two" in second
+    assert len(host.shown("can_use_tool")) == 1
+    file = project / ".robota" / "settings.local.json"
+    assert file.exists() == (destination == "localSettings")
+    assert not file.exists() or str(near) in file.read_text()
+
+
+async def test_replacing_the_rules_of_a_session_leaves_those_of_the_user(project: Path) -> None:
+    again = call("Write", file_path="b.env", content="b")
+    none = {"type": "replaceRules", "rules": [], "behavior": "deny", "destination": "session"}
+    settings = {"permissions": {"deny": ["Write(*.env)"]}}
+    provider = ScriptedProvider([WRITE], [again], "Done.")
+    async with connected(provider, project, ASKING, settings=settings) as host:
+        first, second = await act_on(host, none)
+
+    assert "Written" in first
+    assert "Write(*.env)" in second
+    assert not (project / "b.env").exists()
 
 
 async def test_an_update_that_cannot_be_read_refuses_the_call(project: Path) -> None:
@@ -428,7 +488,7 @@ async def test_a_mode_and_a_model_count_from_the_next_call_on(project: Path) -> 
         ({"subtype": "set_permission_mode", "mode": "yolo"}, "acceptEdits"),
         ({"subtype": "set_permission_mode"}, "`mode`"),
         ({"subtype": "make_coffee"}, "make_coffee"),
-        ({"subtype": "mcp_reconnect", "serverName": "x"}, "'x'"),
+        ({"subtype": "mcp_reconnect", "serverName": "x"}, "'x'; there are none."),
         ({"subtype": "rewind_files", "user_message_id": "x"}, "checkpointing"),
         ({"subtype": "set_model", "model": 7}, "null"),
         ("nonsense", "subtype"),
@@ -744,6 +804,24 @@ async def test_bytes_that_are_no_text_end_the_connection_with_a_sentence(
         assert await host.finish() == 1
 
     assert "Traceback" not in capsys.readouterr().err
+
+
+async def test_a_prompt_with_half_a_character_is_read(project: Path) -> None:
+    provider = ScriptedProvider("Hello.")
+    async with connected(provider, project) as host:
+        host.prompt("name\udcff")  # as Python has an undecodable file name; json.dumps escapes it
+        result = await host.until("result")
+
+    assert result["subtype"] == "success"
+    assert provider.requests[0].messages[-1].content == "name\ufffd"
+
+
+@pytest.mark.parametrize("agents", [[1], {"looker": "looks"}])
+async def test_agents_that_are_none_are_refused_in_a_sentence(project: Path, agents: Any) -> None:
+    async with connected(ScriptedProvider("Never."), project) as host:
+        answer = await host.request("initialize", hooks=None, agents=agents)
+
+    assert answer["error"].startswith("`agents` of initialize is an object of agents")
 
 
 async def test_no_prompt_is_exit_code_0_without_a_result(project: Path) -> None:

@@ -148,7 +148,7 @@ class LinePrinter:
         except BrokenPipeError:
             self.reader_is_gone = True
         except OSError as error:
-            self.reader_is_gone, self.failure = True, str(error)
+            self.reader_is_gone, self.failure = True, error.strerror or str(error)
         self._at_line_start = text.endswith("\n")
 
     def remark(self, text: str) -> None:

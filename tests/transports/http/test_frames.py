@@ -70,7 +70,8 @@ async def test_frames_that_are_wrong_end_their_connection_and_no_other(
     async with serving(ScriptedProvider(["still ", "here"]), project) as server:
         id = await server.new()
         hosted = server.host.sessions[id]
-        async with connect(f"ws://127.0.0.1:{server.port}/sessions/{id}/ws?token={TOKEN}"):
+        address = f"ws://127.0.0.1:{server.port}/sessions/{id}/ws?token={TOKEN}"
+        async with connect(address, max_queue=None):  # or it would not read as far as its end
             statuses = {}
             for name, (data, _) in BROKEN.items():
                 reader, writer = await open_socket(server, id)

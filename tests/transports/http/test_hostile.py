@@ -9,13 +9,13 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.support.serving import TOKEN, Serving, ended, numbers, serving, until
+from tests.support.serving import TOKEN, Serving, ended, numbers, parse_events, serving, until
 
 from robota.core.errors import ConfigurationError
 from robota.testing import ScriptedProvider, Stall
 from robota.transports.http import call as calls
 from robota.transports.http import server as servers
-from robota.transports.http import sse
+from robota.transports.http import sse, turn_stream
 from robota.transports.http.security import Guard, require_token
 from robota.transports.http.server import bind
 
@@ -183,6 +183,49 @@ async def test_a_reader_who_does_not_read_stalls_nobody_and_is_cut_off(
 
     assert sum(event.name == "text_delta" for event in events) == len(reply)
     assert numbers(events) == list(range(1, len(numbers(events)) + 1))
+
+
+def open_streams() -> bool:
+    """Whether the server has an answer under way that is a stream."""
+    return any(getattr(task.get_coro(), "__name__", "") == "wait_for_leave" for task in asyncio.all_tasks())
+
+
+@pytest.mark.slow
+async def test_a_prompt_goes_on_when_who_sent_it_does_not_read_and_is_cut_off(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "STALLED_SECONDS", 0.2)
+    reply = ["x" * 5_000] * 1_200  # more than the buffers of two sockets
+    async with serving(ScriptedProvider(reply), project) as server:
+        id = await server.new()
+        answer = server.client.stream("POST", f"/sessions/{id}/submit", json={"prompt": "talk"})
+        async with answer as unread:
+            await until(open_streams)
+            events = await server.read(id, ended)
+            await until(lambda: not open_streams())
+            with pytest.raises(httpx2.RemoteProtocolError):  # it ends, and not as an answer does
+                await unread.aread()
+
+    assert events[-1].name == "complete"
+    assert sum(event.name == "text_delta" for event in events) == len(reply)
+
+
+async def test_who_fell_far_behind_the_answer_to_a_prompt_is_told_how_it_ended(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_stream, "MOST_WAITING", 10)
+    reply = ["x" * 100_000] * 120  # more than the buffers of two sockets
+    async with serving(ScriptedProvider(reply), project) as server:
+        id = await server.new()
+        hosted = server.host.sessions[id]
+        async with server.client.stream("POST", f"/sessions/{id}/submit", json={"prompt": "talk"}) as answer:
+            await until(lambda: hosted.session.events.seq > len(reply) and hosted.state == "idle")
+            events = [each async for each in parse_events(answer.aiter_lines())]
+
+    assert sum(event.name == "text_delta" for event in events) < len(reply)
+    assert [event.name for event in events if ended(event)] == ["complete"]
+    assert events[-2].data["response"] == "".join(reply)
+    assert events[-1].data == {"isThinking": False}
 
 
 async def test_a_client_who_leaves_in_mid_stream_leaves_nothing_behind(project: Path) -> None:

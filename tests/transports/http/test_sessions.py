@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.serving import ended, numbers, serving
+from tests.support.serving import Serving, SseEvent, ended, numbers, parse_events, serving, until
 
 from robota.testing import ScriptedProvider, Stall, call
 
@@ -66,6 +66,33 @@ async def test_two_clients_see_one_question_and_either_answers_it(project: Path)
     closed = [event for event in one if event.name == "question_closed"]
     assert [(event.data["by"], event.data["reason"]) for event in closed] == [("phone", "answered")]
     assert (project / "a.txt").read_text() == "hello"
+
+
+async def stream(server: Serving, id: str, prompt: str) -> list[SseEvent]:
+    """A prompt, and all that its sender is told."""
+    async with server.client.stream("POST", f"/sessions/{id}/submit", json={"prompt": prompt}) as reply:
+        return [event async for event in parse_events(reply.aiter_lines())]
+
+
+async def test_who_sent_a_prompt_is_told_nothing_of_the_one_that_waited_behind_it(project: Path) -> None:
+    async with serving(ScriptedProvider([WRITE], "One.", "Two."), project) as server:
+        id = await server.new()
+        session = server.host.sessions[id].session
+        first = asyncio.create_task(stream(server, id, "first"))
+        asked = await server.read(id, lambda event: event.name == "question_asked")
+        second = asyncio.create_task(stream(server, id, "second"))
+        await until(lambda: session.pending_prompt)
+        path = f"/sessions/{id}/questions/{asked[-1].data['question']['id']}"
+        await server.client.post(path, json={"answer": True})
+        told = [
+            [event for event in each if event.name != "text_delta"]
+            for each in await asyncio.gather(first, second)
+        ]
+
+    tools = ["tool_start", "tool_end"]
+    assert [event.name for event in told[0]] == ["thinking", *tools, "complete", "thinking"]
+    assert [event.name for event in told[1]] == ["thinking", "complete", "thinking"]
+    assert [each[-1].data for each in told] == [{"isThinking": False}] * 2
 
 
 async def test_a_third_prompt_is_refused_while_one_waits(project: Path) -> None:

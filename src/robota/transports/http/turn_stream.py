@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from robota.transports.host import HostedSession
 
 MOST_WAITING = 10_000
-"""Frames for a client that does not read; beyond that it is told no more of this turn."""
+"""Frames for a client that does not read; beyond that it is told only how the turn ends."""
 CLOSING = ("complete", "interrupted", "error")
 
 
@@ -68,7 +68,7 @@ class TurnStream:
     def __init__(self, hosted: HostedSession) -> None:
         self._begun = not hosted.session.is_executing
         """Else the turn under way is another's."""
-        self._closing = ""
+        self._closing = False
         self._frames: deque[Frame] = deque()
         self._news = asyncio.Event()
         self._over = False
@@ -93,9 +93,12 @@ class TurnStream:
         def hear(payload: Any) -> None:
             if name == "thinking" and payload is True:
                 self._begun = True
-            if self._begun and len(self._frames) < MOST_WAITING:
-                self._closing = name if name in CLOSING else self._closing
+            closing, last = name in CLOSING, name == "thinking" and payload is False
+            if self._begun and (closing or last or len(self._frames) < MOST_WAITING):
+                self._closing |= closing
                 self._put(name, PAYLOADS[name](payload))
+                if last:
+                    self.close()  # what comes now is of the prompt that waited behind this one
 
         return hear
 
