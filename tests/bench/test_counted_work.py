@@ -21,7 +21,7 @@ from types import CodeType, FrameType
 import pytest
 from bench.verdicts import read_questions
 
-from robota import InteractiveSession, Robota, tool
+from robota import InteractiveSession, Robota, Session, tool
 from robota.core import (
     ChatRequest,
     Chunk,
@@ -39,13 +39,16 @@ from robota.providers.chat.reply import ChatContent
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import ScriptedProvider
 from robota.providers.wire.reply import Peer, ReplyReader
+from robota.sessions import JournalOptions, PermissionRules, SessionOptions, SessionStore
 from robota.sessions.context_window_tracker import ContextWindowTracker
 from robota.testing.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
 
-CALLS_PER_ROUND = 170
+CALLS_PER_ROUND = 168
 CALLS_TO_REQUEST = 184
+CALLS_PER_SESSION = 58
+CALLS_PER_CALL_IN_SESSION = 226
 CALLS_PER_VERDICT = 100
 CALLS_PER_DELTA = 3
 CALLS_PER_STREAMED_DELTA = 7
@@ -263,6 +266,40 @@ async def test_the_window_is_measured_for_those_who_hear_of_it(tmp_path: Path) -
     count = await count_to_request(tmp_path, lambda session: session.on("context_update", states.append))
     assert count.by_code[ContextWindowTracker.measure.__code__] == 1
     assert len(states) == 9  # before each request, after each answer, and at the end of each turn
+
+
+PERMITTED = SessionOptions(
+    permissions=PermissionRules(allow=("double",)), journal=JournalOptions(durable=False)
+)
+
+
+def session_of(provider: ScriptedProvider, store: SessionStore) -> Session:
+    return Session(provider=provider, model="any", tools=[double], store=store, options=PERMITTED)
+
+
+def test_a_session_takes_few_calls_to_make(tmp_path: Path) -> None:
+    store, count = SessionStore(str(tmp_path)), CallCount()
+    session_of(Burst(), store)  # the first one loads modules
+    with count.watching():
+        session_of(Burst(), store)
+    assert count.total <= CALLS_PER_SESSION
+
+
+async def test_a_call_in_a_session_takes_few_calls(tmp_path: Path) -> None:
+    """Judged, written down before it begins and when it has ended, and its message."""
+    store = SessionStore(str(tmp_path))
+
+    async def count_calls_of(number: int) -> int:
+        calls = [ToolCall(f"call_{at}", "double", '{"number":2}') for at in range(number)]
+        async with session_of(Burst(calls, "done"), store) as session:
+            count = CallCount()
+            with count.watching():
+                assert await session.run("Go.") == "done"
+        return count.total
+
+    await count_calls_of(2)  # the first run of a process loads modules
+    few = await count_calls_of(10)
+    assert (await count_calls_of(110) - few) / 100 <= CALLS_PER_CALL_IN_SESSION
 
 
 def test_a_verdict_about_a_new_command_takes_few_calls() -> None:

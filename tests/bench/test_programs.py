@@ -49,3 +49,11 @@ def test_a_profile_names_the_packages_that_take_the_time() -> None:
     done = start("run.py", "--profile", "build")
     assert done.returncode == 0, done.stderr
     assert "robota.core" in done.stdout
+
+
+def test_undo_is_measured_beside_a_copy_of_the_same_tree() -> None:
+    done = start("undo.py", "--files", "80", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()[2:]] == [
+        "cp", "cp", "first", "finish", "save", "restore",
+    ]  # fmt: skip

@@ -73,6 +73,15 @@ def test_an_image_counts_flat_instead_of_by_its_base64_text() -> None:
     assert ATTACHMENT_TOKENS <= estimate < ATTACHMENT_TOKENS + 200
 
 
+def test_a_picture_that_the_model_made_counts_flat_too() -> None:
+    picture = {"type": "image_inline", "data": "A" * 4_000_000, "mimeType": "image/png"}
+    linked = {"type": "image_uri", "uri": "https://example.com/cat.png"}
+    estimate = estimate_serialized_context_tokens(
+        [AssistantMessage("", metadata={"images": [picture, linked]})]
+    )
+    assert ATTACHMENT_TOKENS <= estimate < ATTACHMENT_TOKENS + 200
+
+
 @pytest.mark.parametrize(
     "metadata",
     [

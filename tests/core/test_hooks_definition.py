@@ -13,6 +13,7 @@ from robota.core.hooks import (
     HookGroup,
     claude_timeout,
     describe_unsupported,
+    matching,
     merge_hooks,
     parse_hooks,
 )
@@ -260,8 +261,11 @@ CATASTROPHIC = ("(a+)+$", "(?:a|a)*$", "(a|aa)+$", ".*.*.*.*=.*", "a?" * 30 + "a
 
 
 @pytest.mark.parametrize("pattern", CATASTROPHIC)
-async def test_a_catastrophic_matcher_does_not_hold_the_loop(pattern: str) -> None:
+async def test_a_catastrophic_matcher_does_not_hold_the_loop(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The search goes on elsewhere while this loop counts, and in the end the hooks run rather than not."""
+    monkeypatch.setattr(matching, "_SECONDS", 0.3)
     ticks = 0
 
     async def tick() -> None:
@@ -282,7 +286,8 @@ async def test_a_catastrophic_matcher_does_not_hold_the_loop(pattern: str) -> No
         assert warnings == (f"The PreToolUse matcher {pattern!r} takes too long; its hooks always run.",)
 
 
-async def test_a_pattern_is_the_same_wherever_it_is_searched() -> None:
+async def test_a_pattern_is_the_same_wherever_it_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "_SECONDS", 60.0)  # a busy machine starts its process late
     for pattern in ("^(Read|Write)$", "^(?:mcp__(?:db|web)__)+w", "\\bEdit\\b.*"):
         for target in ("Write", "mcp__db__write", "Notebook Edit", "Bash", "x" * 300 + " Edit"):
             config = parse_hooks({"PreToolUse": [{"matcher": pattern, "hooks": [command()]}]})

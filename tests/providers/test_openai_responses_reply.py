@@ -243,6 +243,14 @@ def test_a_refusal_is_text_and_the_reason_to_stop() -> None:
 # --- servers that say less, or more ----------------------------------------------------------------------
 
 
+def test_an_item_that_came_is_known_at_another_place_of_the_whole() -> None:
+    said, call = message_item(output_text("seen")) | {"id": "msg_1"}, call_item()
+    streamed = [text_delta("seen", 1), done(1, **said), done(2, **call)]
+    chunks = read(*streamed, response(output=[said, call]))
+    assert text_in(chunks) == "seen"
+    assert len(calls_in(chunks)) == 1
+
+
 def test_what_did_not_stream_is_taken_from_the_end() -> None:
     output = [message_item(output_text("Hello")), call_item()]
     expected = [TextChunk("Hello"), ToolCall("call_1", "add", '{"a":1}'), StopChunk("tool_use", "completed")]

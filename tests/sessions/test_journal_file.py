@@ -473,9 +473,9 @@ journal.close()
 def test_a_real_limit_in_the_middle_of_a_line_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
 
-    done = subprocess.run(
-        [sys.executable, "-c", GROW_TO_THE_LIMIT, str(path)], capture_output=True, text=True, check=True
-    )
+    # -B: what Python compiles below the limit would be cut there too, and taken for whole by the next process
+    command = [sys.executable, "-B", "-c", GROW_TO_THE_LIMIT, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
 
     lines = done.stdout.splitlines()
     assert "cannot be written: the " in lines[0]

@@ -163,6 +163,14 @@ async def test_a_handler_that_raises_denies(tmp_path: Path) -> None:
     assert not (studio.project / "made.txt").exists()
 
 
+async def test_a_handler_may_be_a_plain_function(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, [WRITE], "ok", tools=TOOLS, handler=lambda request: True)
+
+    await studio.session.run("go")
+
+    assert (studio.project / "made.txt").exists()
+
+
 async def test_whoever_runs_tools_comes_after_the_permission(tmp_path: Path) -> None:
     ran: list[str] = []
 

@@ -22,7 +22,6 @@ from robota.core.messages import (
     Message,
     Part,
     TokenUsage,
-    UserMessage,
 )
 
 CONTEXT_HARD_BLOCK_THRESHOLD = 0.95
@@ -58,27 +57,32 @@ def window_state(used_tokens: int, max_tokens: int) -> ContextWindowState:
 
 
 def serialized_size(message: Message) -> int:
-    """Bytes of the message's JSON text, attachments counted flat."""
+    """Bytes of the message's JSON text, attachments and pictures that a model made counted flat."""
     parts: tuple[Part, ...] = getattr(message, "parts", ())
-    if not parts:
+    made = message.metadata.get("images")
+    if not parts and not made:
         return len(encode(message))
-    bulk = sum(len(part.data) for part in parts if isinstance(part, ImagePart | FilePart))
-    flat = sum(isinstance(part, ImagePart | FilePart) for part in parts) * ATTACHMENT_TOKENS * BYTES_PER_TOKEN
-    return len(encode(message)) - bulk + flat
+    bulky = [len(part.data) for part in parts if isinstance(part, ImagePart | FilePart)]
+    if isinstance(made, list | tuple):
+        inline = [image.get("data") for image in made if isinstance(image, dict)]
+        bulky += [len(data) for data in inline if isinstance(data, str)]
+    return len(encode(message)) - sum(bulky) + len(bulky) * ATTACHMENT_TOKENS * BYTES_PER_TOKEN
 
 
-class ContextTally:
+class ContextTally(Struct, eq=False, gc=False):
     """The running state of the estimator over a growing list of messages; every question is O(1)."""
 
-    __slots__ = ("_bytes", "_count", "_provider_tokens", "_usage_at")
+    _bytes: int = 2  # the brackets of the list
+    _count: int = 0
+    _provider_tokens: int = 0
+    _usage_at: int = 0
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._bytes = 2  # the brackets of the list
-        self._count = 0
-        self._provider_tokens = 0
-        self._usage_at = 0
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> ContextTally:
+        tally = cls()
         for message in messages:
-            self.add(message)
+            tally.add(message)
+        return tally
 
     def add(self, message: Message) -> None:
         self._bytes += serialized_size(message) + (1 if self._count else 0)
@@ -89,11 +93,11 @@ class ContextTally:
             self._provider_tokens = usage.total_tokens
             self._usage_at = self._count
 
-    def tokens(self, floor: int = 0, *, extra: UserMessage | None = None) -> int:
-        """The effective estimate alone; with a message that is about to be added."""
+    def tokens(self, floor: int = 0, *, extra: Iterable[Message] = ()) -> int:
+        """The effective estimate alone; with messages that are about to be added."""
         count, size, known = self._count, self._bytes, max(self._provider_tokens, floor)
-        if extra is not None:
-            size += serialized_size(extra) + (1 if count else 0)
+        for message in extra:
+            size += serialized_size(message) + (1 if count else 0)
             count += 1
         exact = self._usage_at == count
         return known if exact or not count else max(-(-size // BYTES_PER_TOKEN), known)
@@ -111,12 +115,12 @@ def estimate_context_tokens_from_messages(
     messages: Iterable[Message], *, usage_floor_tokens: int = 0
 ) -> ContextEstimate:
     """Roughly how many tokens messages take in a request."""
-    return ContextTally(messages).estimate(usage_floor_tokens)
+    return ContextTally.of(messages).estimate(usage_floor_tokens)
 
 
 def estimate_serialized_context_tokens(messages: Iterable[Message]) -> int:
     """Roughly how many tokens a text takes in a request."""
-    return ContextTally(messages).estimate().serialized_tokens
+    return ContextTally.of(messages).estimate().serialized_tokens
 
 
 def read_token_usage(message: Message) -> TokenUsage | None:

@@ -31,7 +31,7 @@ from robota.core.messages import (
 from robota.core.ports import REAL_WORLD, Ports, timestamp
 
 
-class CallNames(Struct, eq=False):
+class CallNames(Struct, eq=False, gc=False):
     """Ids of tool calls as the model sees them: each its own, even when a provider reused one."""
 
     renamed: dict[str, str] = {}

@@ -118,7 +118,7 @@ class ToolInputDelta(TurnEvent, frozen=True, kw_only=True, tag="tool_input_delta
 
 
 class ThinkingChanged(TurnEvent, frozen=True, tag="thinking"):
-    """The busy flag: true while a run is under way."""
+    """The busy flag, which `InteractiveSession.on` tells by its name, as a bool; it is on no bus."""
 
     is_thinking: bool
 

@@ -17,7 +17,9 @@ def require_texts(place: str, given: object) -> tuple[str, ...]:
         raise ConfigurationError(
             f"{place} is a list of texts, not one text: write {place.rpartition('.')[2]}=({given!r},)."
         )
-    if isinstance(given, (Mapping, bytes)) or not isinstance(given, Iterable):
+    if not isinstance(given, list | tuple) and (
+        isinstance(given, (Mapping, bytes)) or not isinstance(given, Iterable)
+    ):
         raise ConfigurationError(f"{place} is a list of texts, not {kind_of_value(given)}.")
     texts = tuple(given)
     for position, text in enumerate(texts):
@@ -61,4 +63,4 @@ def suggest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about a wrong name: which one was meant, or which there are."""
     names = tuple(known)
     near = nearest(name, names)
-    return f"did you mean {near!r}?" if near else f"there are {', '.join(sorted(names))}."
+    return f"did you mean {near!r}?" if near else f"there are {', '.join(sorted(names)) or 'none'}."

@@ -215,7 +215,7 @@ def get_provider_secrets(provider: Provider) -> tuple[str, ...]:
     held = getattr(provider, "secrets", ())
     if not held:
         return ()
-    return tuple(key for key in held if isinstance(key, str)) if isinstance(held, tuple | list) else ()
+    return tuple([key for key in held if isinstance(key, str)]) if isinstance(held, tuple | list) else ()
 
 
 def assert_native_web_tools_available(provider: Provider, wanted: NativeWebTools | None) -> None:

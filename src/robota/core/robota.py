@@ -28,7 +28,7 @@ from robota.core.provider import (
 )
 from robota.core.run import CutRun, OutputKind, OutputT, RunOptions, RunResult, RunState, RunSteps
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
-from robota.core.tool import Ask, Delegate, FileVersions, Tool, Toolset, name_tools
+from robota.core.tool import Ask, Delegate, FileVersions, Tool, Toolset, name_tools, tool_schema
 from robota.core.tool_call import RunTool, invoke_tool
 
 if TYPE_CHECKING:
@@ -174,11 +174,14 @@ class Robota(Closing):
         self._tools = name_tools(tools)
         self._toolset: Toolset | None = None
 
+    def tool_names(self) -> Iterable[str]:
+        return self._tools.keys()
+
     @property
     def toolset(self) -> Toolset:
         """The tools as a round offers them: another set counts from the next round on."""
         if self._toolset is None:
-            self._toolset = Toolset.of(self._tools.values())
+            self._toolset = Toolset(self._tools, tuple(map(tool_schema, self._tools.values())))
         return self._toolset
 
     @toolset.setter
@@ -219,8 +222,7 @@ class Robota(Closing):
 
     @property
     def conversation_id(self) -> str:
-        if not self._conversation_id:
-            self._conversation_id = self.config.ports.new_id()
+        self._conversation_id = self._conversation_id or self.config.ports.new_id()
         return self._conversation_id
 
     @property
@@ -316,8 +318,7 @@ class Robota(Closing):
 
     async def wait_for_abort(self) -> None:
         """Wait until a run that was told to stop has ended."""
-        task = self.control
-        if task is not None and task.aborted:
+        if (task := self.control) is not None and task.aborted:
             await task.wait()
 
     # --- the conversation ---------------------------------------------------------------------------------
@@ -360,16 +361,16 @@ class Robota(Closing):
 
     @property
     def files(self) -> FileVersions:
-        if self._files is None:
-            self._files = FileVersions()
+        self._files = self._files or FileVersions()
         return self._files
 
 
 def check_options(*given: object) -> None:
     """Refuse options of an agent that have the wrong type, by the name of the first that has."""
-    for value, kinds in zip(given, _OPTION_TYPES.values(), strict=True):
+    if all(map(isinstance, given, _OPTION_TYPES.values())):
+        return
+    for value, (name, kinds) in zip(given, _OPTION_TYPES.items(), strict=True):
         if not isinstance(value, kinds):
-            name = next(name for name, known in _OPTION_TYPES.items() if known is kinds)
             wanted = " or ".join(kind.__name__.replace("NoneType", "None") for kind in kinds)
             raise ConfigurationError(f"{name} must be {wanted}, not {value!r:.80}.")
 

@@ -193,14 +193,27 @@ def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:
         given = iter(tools)
     except TypeError:
         raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.") from None
+    checked: type | None = None
     for tool in given:
-        name = getattr(tool, "name", None)
-        if not isinstance(name, str) or not name or isinstance(tool, type) or not hasattr(tool, "run"):
-            raise ConfigurationError(f"{tool!r} is not a tool: decorate the function with @tool.")
+        kind = type(tool)
+        if kind is not checked:  # most tools of an agent are of one class
+            if isinstance(tool, type) or not hasattr(tool, "run"):
+                raise _no_tool(tool)
+            checked = kind if hasattr(kind, "run") else None
+        try:
+            name = tool.name
+        except AttributeError:
+            raise _no_tool(tool) from None
+        if not name or not isinstance(name, str):
+            raise _no_tool(tool)
         if name in named:
             raise ConfigurationError(f"Two tools have the name {name!r}; rename one of them.")
         named[name] = tool
     return named
+
+
+def _no_tool(given: object) -> ConfigurationError:
+    return ConfigurationError(f"{given!r} is not a tool: decorate the function with @tool.")
 
 
 _schemas: WeakValueDictionary[int, ToolSchema] = WeakValueDictionary()

@@ -150,7 +150,7 @@ def checked_result(name: str, result: object) -> ToolResult:
             return ToolResult.failure(
                 f"{name} returned a ToolResult whose {part} is {type(value).__name__}, not text: {value}"
             )
-    if not all(isinstance(part, Part) for part in result.parts):
+    if result.parts and not all(isinstance(part, Part) for part in result.parts):
         return ToolResult.failure(f"{name} returned a ToolResult whose parts are not message parts.")
     if result.metadata:
         try:

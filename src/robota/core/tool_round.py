@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.agent_tool import run_worker
@@ -29,6 +30,7 @@ from robota.core.events import (
 )
 from robota.core.messages import ToolCall, ToolMessage
 from robota.core.plugin import Refusal
+from robota.core.questions import Answer, Question
 from robota.core.run import CallOutcome, RunState
 from robota.core.run_task import forget_requests
 from robota.core.tool import INTERRUPTED, ToolContext, ToolResult, Toolset
@@ -175,33 +177,20 @@ class ToolRound:
         return checked_result(call.request.name, replaced)
 
     def context(self, call: PreparedCall) -> ToolContext:
-        agent, recorder = self.agent, self.recorder
-        shown = 0
-
-        def show(text: str) -> None:
-            nonlocal shown
-            if call.call_id in self.over:
-                return
-            shown += len(text)
-            tell = recorder.tell if shown <= PROGRESS_KEPT else recorder.tell_transient
-            name, number = call.request.name, recorder.round
-            tell(ToolProgressed, call_id=call.call_id, tool_name=name, text=text, round=number)
-
-        config = agent.config
-        ask = config.ask
+        agent, config, voice = self.agent, self.agent.config, _CallVoice(self, call)
         return ToolContext(
             call_id=call.call_id,
             tool_call_id=call.request.id,
             tool_name=call.request.name,
-            execution_id=recorder.execution_id,
+            execution_id=self.recorder.execution_id,
             session_id=config.session_id,
             cwd=config.cwd,
             files=agent.files,
             deps=config.deps,
-            progress=lambda text: self.control.call_in_loop(lambda: show(str(text))),
+            progress=voice.report,
             timeout=getattr(call.tool, "timeout", None) or agent.limits.tool_timeout,
             delegate=config.delegate or partial(run_worker, agent),
-            ask=None if ask is None else lambda question: ask(replace(question, call_id=call.call_id)),
+            ask=None if config.ask is None else voice.ask,
         )
 
     def report_start(self, call: PreparedCall) -> None:
@@ -229,19 +218,20 @@ class ToolRound:
     def report_end(self, call: PreparedCall, result: ToolResult, duration: float) -> None:
         self.finished += 1
         self.over.add(call.call_id)
-        self.recorder.log(
-            ToolExecutionResult,
-            batch_id=self.batch_id,
-            index=call.index,
-            call_id=call.call_id,
-            tool_name=call.request.name,
-            tool_call_id=call.request.id,
-            success=result.ok,
-            result=result.content,
-            error=result.error,
-            metadata=result.metadata,
-            finished=self.finished,
-        )
+        if self.recorder.events.wants(ToolExecutionResult):
+            self.recorder.log(
+                ToolExecutionResult,
+                batch_id=self.batch_id,
+                index=call.index,
+                call_id=call.call_id,
+                tool_name=call.request.name,
+                tool_call_id=call.request.id,
+                success=result.ok,
+                result=result.content,
+                error=result.error,
+                metadata=result.metadata,
+                finished=self.finished,
+            )
         self.recorder.tell(
             ToolEnded,
             call_id=call.call_id,
@@ -298,6 +288,32 @@ class ToolRound:
             OwnerPathSegment("execution", self.recorder.execution_id),
             OwnerPathSegment("tool", call.call_id),
         )
+
+
+class _CallVoice(Struct, eq=False):
+    """How a tool speaks while it runs."""
+
+    _round: ToolRound
+    _call: PreparedCall
+    _shown: int = 0
+
+    def report(self, text: str) -> None:
+        """Show progress to whoever watches."""
+        self._round.control.call_in_loop(partial(self._show, str(text)))
+
+    def _show(self, text: str) -> None:
+        call, recorder = self._call, self._round.recorder
+        if call.call_id in self._round.over:
+            return
+        self._shown += len(text)
+        tell = recorder.tell if self._shown <= PROGRESS_KEPT else recorder.tell_transient
+        name, number = call.request.name, recorder.round
+        tell(ToolProgressed, call_id=call.call_id, tool_name=name, text=text, round=number)
+
+    async def ask(self, question: Question) -> Answer | None:
+        """Ask the user, in the name of the call."""
+        ask = self._round.agent.config.ask
+        return None if ask is None else await ask(replace(question, call_id=self._call.call_id))
 
 
 def refused(refusal: Refusal) -> ToolResult:

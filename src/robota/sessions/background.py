@@ -20,7 +20,7 @@ EVENTS_KEPT = 200
 """Of the latest events of tasks, and again of groups, in the session's record; the journal has all."""
 
 
-class BackgroundWork(Struct, eq=False):
+class BackgroundWork(Struct, eq=False, gc=False):
     """The tasks and groups of a session as they were told last, without those that were closed."""
 
     tasks: dict[str, TaskSnapshot] = {}

@@ -186,6 +186,7 @@ class _ChildHooks:
 
     def __init__(self, port: HookPort, agent_id: str, agent_type: str) -> None:
         self._port = port
+        self._agent_id = agent_id
         self._who: JsonObject = {"agent_id": agent_id, "agent_type": agent_type}
         self.child: Session | None = None
 
@@ -210,4 +211,5 @@ class _ChildHooks:
         if event == "Stop" and self.child is not None:
             told["agent_transcript_path"] = self.child.log.path
         name = _HOOK_NAMES.get(event, event)
-        return await self._port.fire(name, told, call_id=call_id, matches_rule=matches_rule)
+        about = call_id or self._agent_id  # else it would pass for something of the parent's own run
+        return await self._port.fire(name, told, call_id=about, matches_rule=matches_rule)

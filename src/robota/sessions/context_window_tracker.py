@@ -15,7 +15,7 @@ from robota.core.context import (
 )
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
-from robota.core.messages import UserMessage
+from robota.core.messages import Message
 
 AutoCompactThreshold: TypeAlias = float | Literal[False]
 """A fraction of the window, greater than 0 and at most 1; `False` leaves compaction to the user."""
@@ -55,8 +55,8 @@ class ContextWindowTracker:
     def threshold(self, value: AutoCompactThreshold) -> None:
         self._threshold = check_threshold(value)
 
-    def measure(self, extra: UserMessage | None = None) -> ContextWindowState:
-        """The model's view, with a message that is about to be recorded; costs as much as that."""
+    def measure(self, *extra: Message) -> ContextWindowState:
+        """The model's view, with messages that are about to be recorded; costs as much as those."""
         return window_state(self._conversation.tally.tokens(extra=extra), self.max_tokens)
 
     def note_compaction(self) -> ContextWindowState:

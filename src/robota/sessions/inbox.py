@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal, TypeAlias
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from robota.core.messages import Prompt, UserMessage, prompt_text, user_message
 from robota.core.ports import Ports, timestamp
@@ -21,23 +21,19 @@ KEPT = "keep"
 """In the metadata of messages whose words survive compactions."""
 
 
-class Inbox:
+class Inbox(Struct, eq=False):
     """Messages that wait. Each is on record before it is delivered, so that a crash loses none."""
 
-    __slots__ = ("_known", "_log", "_ports", "_waiting")
-
-    def __init__(self, log: SessionLog, ports: Ports, earlier: Mapping[str, InboxRecord | None] = {}) -> None:
-        """`earlier` was put into it by another process: by id what waits, `None` for what was delivered."""
-        self._log = log
-        self._ports = ports
-        self._known = set(earlier)
-        self._waiting = [item for item in earlier.values() if item is not None]
+    _log: SessionLog
+    _ports: Ports
+    _known: set[str] = set()
+    _waiting: list[InboxRecord] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def learn(self, records: Mapping[str, InboxRecord | None]) -> None:
-        """What others have put into it, or delivered, since it was made."""
+        """What others have put into it: by id what waits, `None` for what was delivered."""
         self._known.update(records)
         own = [item for item in self._waiting if records.get(item.id, item) is item]
         new = [item for item in records.values() if item is not None]

@@ -5,7 +5,7 @@ done to it from outside, what it learnt from the world.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -355,14 +355,11 @@ class SessionLog(Struct, eq=False):
         return "" if (log := self.event_log) is None else log.journal.trouble or log.writer.failure
 
 
-class KeptFields:
+class KeptFields(Struct, eq=False):
     """What the layers above keep in the record of a session: opaque here, journaled, found by a resume."""
 
-    __slots__ = ("_log", "values")
-
-    def __init__(self, log: SessionLog, values: Mapping[KeptField, list[Json]]) -> None:
-        self._log = log
-        self.values: dict[KeptField, list[Json]] = dict(values)
+    _log: SessionLog
+    values: dict[KeptField, list[Json]] = {}
 
     def get(self, field: KeptField) -> list[Json]:
         return self.values.get(field, [])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robota.core.conversation import ConversationStore
 from robota.core.messages import JsonObject
@@ -24,6 +24,7 @@ from robota.sessions.log import SessionLog
 from robota.sessions.options import SessionOptions
 from robota.sessions.questions import PermissionHandler, QuestionHandler, Questions
 from robota.sessions.secrets import SessionSecrets, guard_log_records
+from robota.sessions.store.session_record import check_session_id
 
 if TYPE_CHECKING:
     from robota.core.run import RunResult
@@ -89,32 +90,14 @@ def make_log(
 ) -> SessionLog:
     """`known` is what the journal has of the session already."""
     if store is not None:
-        from robota.sessions.store.session_record import check_session_id  # noqa: PLC0415 - loaded by the store
-
         check_session_id(session_id)
-
     secrets = SessionSecrets(options.journal.redactor)
     secrets.learn(agent.provider)
     guard_log_records(secrets)
-
-    def make_event_log() -> EventLog | None:
-        wanted = options.journal
-        journal = wanted.journal
-        if journal is None and store is not None:
-            journal = store.open_journal(
-                session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
-            )
-        if wanted.logger is not None:
-            from robota.sessions.journal.logged import LoggedJournal  # noqa: PLC0415 - few have one
-
-            whose = f"{session_id}/{options.agent_id}" if options.agent_id else session_id
-            journal = LoggedJournal(whose, wanted.logger, journal)
-        return None if journal is None else EventLog(journal, secrets.redactor)
-
     conversation = agent.conversation
     return SessionLog(
         session_id,
-        make_event_log,
+        partial(make_event_log, session_id, store, options, secrets),
         agent.events,
         conversation,
         describe,
@@ -123,6 +106,23 @@ def make_log(
         seen=None if known is None or known.position is None else known.position.record,
         begins_again=known is not None and known.mended,
     )
+
+
+def make_event_log(
+    session_id: str, store: SessionStorePort | None, options: SessionOptions, secrets: SessionSecrets
+) -> EventLog | None:
+    wanted = options.journal
+    journal = wanted.journal
+    if journal is None and store is not None:
+        journal = store.open_journal(
+            session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
+        )
+    if wanted.logger is not None:
+        from robota.sessions.journal.logged import LoggedJournal  # noqa: PLC0415 - few have one
+
+        whose = f"{session_id}/{options.agent_id}" if options.agent_id else session_id
+        journal = LoggedJournal(whose, wanted.logger, journal)
+    return None if journal is None else EventLog(journal, secrets.redactor)
 
 
 def make_questions(
@@ -148,9 +148,10 @@ def attach_handlers(
         questions.attach(_only((ChoiceQuestion, PlanQuestion, FormQuestion), ask))
 
 
-def _only(kinds: type | tuple[type, ...], handler: QuestionHandler) -> QuestionHandler:
+def _only(kinds: type | tuple[type, ...], handler: Callable[[Any], object]) -> QuestionHandler:
     async def ask(question: Question) -> object:
-        return await handler(question) if isinstance(question, kinds) else None
+        answer = handler(question) if isinstance(question, kinds) else None
+        return await answer if isinstance(answer, Awaitable) else answer
 
     return ask
 
@@ -169,7 +170,7 @@ def make_hooks(
         notice=log.notice,
         executors=wanted.executors,
         keep_variables=wanted.keep_variables,
-        tools=lambda: [tool.name for tool in agent.tools],
+        tools=agent.tool_names,
     )
 
 
@@ -179,24 +180,14 @@ def make_compaction(
     options: SessionOptions,
     hooks: HookPort,
     admission: Admission,
-) -> Callable[[], CompactionOrchestrator]:
-    """What summarises the conversation, made for sessions that get long."""
+) -> CompactionOrchestrator:
+    """What summarises the conversation, made when it is time to."""
+    from robota.sessions.compaction.compaction_orchestrator import (  # noqa: PLC0415 - few get that long
+        CompactionOrchestrator,
+    )
 
-    made: CompactionOrchestrator | None = None
-
-    def make() -> CompactionOrchestrator:
-        nonlocal made
-        if made is not None:
-            return made
-        from robota.sessions.compaction.compaction_orchestrator import (  # noqa: PLC0415 - see above
-            CompactionOrchestrator,
-        )
-
-        admit = partial(admission.admit_for, "compaction")
-        made = CompactionOrchestrator(agent, tracker, options.compaction, hooks=hooks, admit=admit)
-        return made
-
-    return make
+    admit = partial(admission.admit_for, "compaction")
+    return CompactionOrchestrator(agent, tracker, options.compaction, hooks=hooks, admit=admit)
 
 
 async def delegate(session: Session, worker: Robota, agent_id: str, task: str) -> RunResult:

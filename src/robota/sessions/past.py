@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -63,6 +64,13 @@ async def refuse_to_forget(journal: SessionJournal) -> None:
             f"Session {journal.session_id} exists already{f', in {journal.path}' if journal.path else ''}. "
             "To continue it, pass start=restore(store, session_id); else choose another session_id."
         )
+
+
+def take_up(session: Session, start: SessionStart) -> None:
+    """Have what waits for the model and what others keep in the record, and be ready to catch up."""
+    session.inbox.learn(start.inbox)
+    session.kept.values |= start.kept
+    session.log.catch_up = partial(catch_up, session)
 
 
 def catch_up(session: Session, start: SessionStart) -> None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 QuestionHandler: TypeAlias = Callable[[Any], Awaitable[object]]
 """Asks somebody: an answer as `read_answer` knows it, or `None` when they have none to give."""
-PermissionHandler: TypeAlias = Callable[[PermissionQuestion], Awaitable[bool | str | PermissionAnswer | None]]
+PermissionWord: TypeAlias = bool | str | PermissionAnswer | None
+PermissionHandler: TypeAlias = Callable[[PermissionQuestion], Awaitable[PermissionWord] | PermissionWord]
 """Asks somebody whether a call may run, as above."""
 CLOSING_SECONDS = 2.0
 """How long a handler whose question was answered elsewhere may take to put its things away."""

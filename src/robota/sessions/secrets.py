@@ -22,7 +22,7 @@ class SessionSecrets:
 
     def __init__(self, redactor: Redactor | None = None) -> None:
         self._redactor = redactor
-        self._waiting: list[str] = []
+        self._waiting: tuple[str, ...] = ()
 
     def learn(self, provider: Provider) -> None:
         """From now on the keys of this provider are secrets of the session."""
@@ -44,8 +44,9 @@ class SessionSecrets:
         return self.redactor.value(value)
 
     def _tell(self, redactor: Redactor) -> None:
-        while self._waiting:
-            redactor.add_secret(self._waiting.pop())
+        waiting, self._waiting = self._waiting, ()
+        for secret in waiting:
+            redactor.add_secret(secret)
 
 
 class _Door(logging.Handler):

@@ -53,7 +53,7 @@ from robota.sessions.parts import (
     make_log,
     make_questions,
 )
-from robota.sessions.past import catch_up, look_back, recall_usage
+from robota.sessions.past import look_back, recall_usage, take_up
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.resources import Resources
 from robota.sessions.snapshots import Snapshots
@@ -129,15 +129,17 @@ class Session(Closing):
         self.log = make_log(self.session_id, agent, store, options, partial(describe_session, self), known)
         kept = None if options.agent_id else store  # the one snapshot of a session is its own agent's
         self._snapshots = Snapshots(kept, self.log, partial(describe_snapshot, self))
-        self.resources = Resources(self.log.notice)
-        self.inbox = Inbox(self.log, options.ports, {} if known is None else known.inbox)
+        notice = self.log.notice
+        self.resources = Resources(notice)
+        self.inbox = Inbox(self.log, options.ports)
         self.background = BackgroundWork() if known is None else known.background
         self.past = look_back(known)
-        self.kept = KeptFields(self.log, {} if known is None else known.kept)
-        self.log.catch_up = partial(catch_up, self)
+        self.kept = KeptFields(self.log)
+        if known is not None:
+            take_up(self, known)
         self.usage = UsageLedger() if options.ledger is None else options.ledger
-        self.admission = Admission(self.usage, provider, self.log.notice)
-        self.usage.attach(agent.events, lambda: self.admission.metering)
+        self.admission = Admission(self.usage, provider, notice)
+        self.usage.attach(agent.events, self.admission.is_metering)
         recall_usage(self, known)
         if options.budget is not None:
             self.admission.limit(options.budget, provider)
@@ -158,7 +160,7 @@ class Session(Closing):
             admit_call=self.admission.admit_call,
         )
         self.rules = self.enforcer.rules
-        self.rules.meet([tool.name for tool in agent.tools])
+        self.rules.meet(agent.tool_names())
         self.steps = TurnSteps(
             agent,
             log=self.log,
@@ -166,7 +168,7 @@ class Session(Closing):
             enforcer=self.enforcer,
             tracker=self.tracker,
             inbox=self.inbox,
-            compaction=make_compaction(agent, self.tracker, options, self.hooks, self.admission),
+            compaction=partial(make_compaction, agent, self.tracker, options, self.hooks, self.admission),
             web_tools=partial(describe_web_tools, self),
         )
         agent.config = make_config(self)

@@ -32,7 +32,7 @@ GROWTH = 0.1
 """The part of a larger journal that must be new."""
 
 
-class RedactedHistory(Struct, eq=False):
+class RedactedHistory(Struct, eq=False, gc=False):
     """The messages and events of a conversation as JSON without secrets: each is made once, because none is
     ever changed."""
 

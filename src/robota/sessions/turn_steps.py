@@ -16,7 +16,16 @@ from robota.core.errors import (
 )
 from robota.core.events import ContextUpdated, PreRun
 from robota.core.hooks import HookOutcome, as_context
-from robota.core.messages import Json, JsonObject, Prompt, TextPart, UserMessage, user_message
+from robota.core.messages import (
+    Json,
+    JsonObject,
+    Message,
+    Prompt,
+    SystemMessage,
+    TextPart,
+    UserMessage,
+    user_message,
+)
 from robota.core.ports import timestamp
 from robota.core.run import StopRun
 from robota.sessions.compaction.summarizer import CompactionError, is_context_overflow
@@ -178,8 +187,13 @@ class TurnSteps:
         if not events.wants(ContextUpdated):
             events.next_seq()  # numbered whether or not anybody listens
             return
-        extra = None if prompt is None else user_message(prompt, id="", timestamp=_NO_TIME)
-        state = self._tracker.measure(extra)
+        extra: list[Message] = []
+        if prompt is not None:
+            system = self._agent.system_message
+            if system is not None and self._agent.conversation.system is None:  # the first prompt brings it
+                extra.append(SystemMessage(system, id="", timestamp=_NO_TIME))
+            extra.append(user_message(prompt, id="", timestamp=_NO_TIME))
+        state = self._tracker.measure(*extra)
         self._log.tell(
             ContextUpdated,
             max_tokens=state.max_tokens,

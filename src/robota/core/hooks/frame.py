@@ -15,7 +15,9 @@ _DISARMED = lazy_pattern("&lt;" + _WORDS, re.IGNORECASE)
 
 
 def disarm(text: str) -> str:
-    """The text without anything that looks like the begin or the end of a frame."""
+    """The text without anything that looks like the begin or the end of a frame; most texts are it."""
+    if text.isascii() and "<" not in text:
+        return text
     return _MARKER.sub(r"&lt;\1", text)
 
 

@@ -93,8 +93,9 @@ class ResponseContent(ReplyContent):
         if not self.announced:
             self.announce(response.get("model"), response.get("id"), chunks)
         output = response.get("output")
+        known = {_identity(item) for item in self._done.values()} - {""}
         for place, item in enumerate(output if isinstance(output, list) else ()):
-            if place not in self._done and isinstance(item, dict):
+            if place not in self._done and isinstance(item, dict) and _identity(item) not in known:
                 self._read_item(place, item, chunks)
         self._read_usage(response.get("usage"))
         details = response.get("incomplete_details")
@@ -287,6 +288,11 @@ def _is_hosted(kind: str) -> bool:
 def _place(event: JsonObject, default: int = 0) -> int:
     place = event.get("output_index")
     return place if isinstance(place, int) else default
+
+
+def _identity(item: JsonObject) -> str:
+    """What tells an item from others; its place need not: some servers leave items out of the whole."""
+    return text_of(item, "call_id") or text_of(item, "id")
 
 
 def _hosted_input(item: JsonObject) -> JsonObject:

@@ -140,7 +140,7 @@ class CompactionOrchestrator(Struct, eq=False):
         ]
         if system is not None:
             rest.insert(0, system)
-        free = tracker.limit_tokens - ContextTally(rest).estimate().serialized_tokens - MARGIN
+        free = tracker.limit_tokens - ContextTally.of(rest).estimate().serialized_tokens - MARGIN
         room = int(min(free, tracker.max_tokens * SUMMARY_SHARE)) * BYTES_PER_TOKEN
         return add_sections(fit_text(disarm(summary), room) or NO_ROOM, written)
 

@@ -7,7 +7,7 @@ the events 41 to 57. What has its ordinary value is not written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Literal, TypeAlias, get_args
 
@@ -52,11 +52,10 @@ class Verdict(Struct, kw_only=True, omit_defaults=True):
     answer: JsonObject | None = None
     rules: Sequence[str] = ()
 
-    def texts(self) -> Iterator[str]:
+    def texts(self) -> list[str]:
         """What rules, paths and commands are quoted in it, without the answer."""
-        yield from self.rules
-        for judged in self.judged:
-            yield from (value for value in judged.values() if isinstance(value, str))
+        quoted = [value for judged in self.judged for value in judged.values() if isinstance(value, str)]
+        return [*self.rules, *quoted]
 
 
 class Record(Struct, kw_only=True, omit_defaults=True, rename="camel", tag_field="event"):

@@ -72,22 +72,19 @@ class RecordWriter(Struct, eq=False):
 
     def write(self, record: Record) -> int:
         """Append a record; its number."""
-        encoded = self._encode(record)
+        record.ev = self.event
         repeated = isinstance(record, SessionBegan) or (
             isinstance(record, MessageRecord) and isinstance(record.message, SystemMessage)
         )
-        return self._append(self.redactor.json(encoded, repeated=repeated), hold=False)
+        return self._append(self.redactor.json(encode(record), repeated=repeated), hold=False)
 
     def write_clean(self, record: Record, *, hold: bool = False) -> int:
         """The same with one that holds nothing secret: it was looked at, or is our own.
 
         With `hold` it may wait for the next one.
         """
-        return self._append(self._encode(record), hold=hold)
-
-    def _encode(self, record: Record) -> bytes:
         record.ev = self.event
-        return encode(record)
+        return self._append(encode(record), hold=hold)
 
     def _append(self, encoded: bytes, *, hold: bool) -> int:
         if len(encoded) > INLINE_LIMIT:
@@ -179,11 +176,12 @@ class CallWriter(Struct, eq=False):
 
     def shorten(self, message: ToolMessage, index: int, round_number: int) -> ToolMessageRecord | None:
         """What the message says beyond its recorded result; `None` without one."""
-        found = (at for at, (call_id, _) in self._results.items() if call_id == message.tool_call_id)
-        at = next(found, None)
-        if at is None:
+        for at, (call_id, ended) in self._results.items():  # noqa: B007 - the one it is left at
+            if call_id == message.tool_call_id:
+                break
+        else:
             return None
-        ended = self._results.pop(at)[1]
+        del self._results[at]
         if not self._results:
             self._results = {}  # an emptied table keeps its size
         result, name = ended.to_result(), ended.tool_name

@@ -58,11 +58,10 @@ class PermissionCase(Struct, eq=False):
         self.resolved = _resolve_files(self.call, self.cwd)
         answer = await consult("The permission judge", self._judge.judge, self.call, self.terms)
         judgement = answer if isinstance(answer, Judgement) else BROKEN
-        judgement = msgspec.structs.replace(
-            judgement,
-            reason=clean_sentence(judgement.reason),
-            part=None if judgement.part is None else clean_sentence(judgement.part),
-        )
+        part, reason = judgement.part, judgement.reason
+        if not reason.isprintable() or not (part is None or part.isprintable()):
+            part = None if part is None else clean_sentence(part)
+            judgement = msgspec.structs.replace(judgement, reason=clean_sentence(reason), part=part)
         self.judged.append(judgement)
         return judgement
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import CoroutineType
 
 from msgspec import Struct
 
@@ -24,7 +25,9 @@ async def consult(who: str, function: Callable[..., object], *args: object, **na
     """
     try:
         answer = function(*args, **named)
-        return await answer if isinstance(answer, Awaitable) else answer
+        if type(answer) is CoroutineType or isinstance(answer, Awaitable):
+            return await answer
+        return answer
     except asyncio.CancelledError as error:
         if is_cancelled():
             raise

@@ -101,7 +101,8 @@ class RuleJudge(Struct, eq=False):
         )
         if verdict.rule is None:  # else a rule of the user's own goes before
             judgement = await _weigh(judgement, call, terms)
-        if judgement.decision != "deny" and await _leaves_sandbox(call):
+        wants_out = judgement.decision != "deny" and call.arguments.get(LEAVE_SANDBOX)
+        if wants_out and await _has_sandbox(call):
             judgement = _ask_to_leave(judgement, terms)
         if terms.above is None or judgement.decision == "deny":
             return judgement
@@ -145,10 +146,9 @@ async def _weigh(judgement: Judgement, call: PreparedCall, terms: Terms) -> Judg
     return judgement
 
 
-async def _leaves_sandbox(call: PreparedCall) -> bool:
-    """Whether the call asks to run outside a sandbox that there is."""
+async def _has_sandbox(call: PreparedCall) -> bool:
     sandbox = getattr(call.tool, "sandbox", None)
-    if sandbox is None or sandbox.mode == "off" or not call.arguments.get(LEAVE_SANDBOX):
+    if sandbox is None or sandbox.mode == "off":
         return False
     backend, _ = await sandbox.find_backend()
     return backend is not None

@@ -7,7 +7,7 @@ or follow links. What is changed counts from the next call on, for all of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -40,9 +40,9 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
             if texts:
                 _refuse_malformed(kind, texts)
 
-    def refuse_unknown(self, tools: Collection[str]) -> None:
+    def refuse_unknown(self, tools: frozenset[str]) -> None:
         """Raise for a rule that is about no tool of a session that has these: it would guard nothing."""
-        if not (self.allow or self.deny or self.ask):
+        if tools.issuperset(self.allow) and tools.issuperset(self.deny) and tools.issuperset(self.ask):
             return
         from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415 - many have no rules
 
@@ -96,7 +96,9 @@ class LiveRules:
         self.rules = PermissionRules() if rules is None else rules
         self._home = home
         self.above = above
-        self.additional_dirs = require_texts("additional_dirs", additional_dirs)
+        self.additional_dirs = (
+            () if additional_dirs == () else require_texts("additional_dirs", additional_dirs)
+        )
         """Directories that belong to the workspace besides the working directory."""
         self.granted: tuple[str, ...] = ()
         """Rules that users allowed for the session."""
@@ -122,9 +124,11 @@ class LiveRules:
 
     def meet(self, tools: Iterable[str]) -> None:
         """A session with these tools obeys from now on; a rule that names no tool raises."""
-        above = None if self.above is None else self.above._tools
-        self._tools = frozenset(tools).union(self._tools or (), above or ())
-        self._rules.refuse_unknown(self._tools)
+        known = frozenset(tools) if self._tools is None else self._tools.union(tools)
+        if self.above is not None and self.above._tools is not None:
+            known |= self.above._tools
+        self._tools = known
+        self._rules.refuse_unknown(known)
 
     def replace(
         self, rules: PermissionRules | None = None, *, additional_dirs: Iterable[str] | None = None

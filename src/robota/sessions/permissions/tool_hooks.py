@@ -174,12 +174,12 @@ def replace_output(result: ToolResult, outcome: HookOutcome) -> ToolResult:
 def without_frames(result: ToolResult) -> ToolResult:
     """The result as it is kept: whatever a tool gives, a file or a page, it cannot speak in a hook's name."""
     content, error = disarm(result.content), None if result.error is None else disarm(result.error)
-    parts = tuple(
+    parts = result.parts and tuple(
         msgspec.structs.replace(part, text=disarm(part.text)) if isinstance(part, TextPart) else part
         for part in result.parts
     )
-    changed = (content, error, parts) != (result.content, result.error, result.parts)
-    if not changed and result.response is None:
+    same = content == result.content and error == result.error and parts == result.parts
+    if same and result.response is None:
         return result
     return msgspec.structs.replace(result, content=content, error=error, parts=parts, response=None)
 

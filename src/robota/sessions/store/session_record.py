@@ -34,6 +34,7 @@ _LONG = 256 * 1024
 CHANGED = "The snapshot is not as it was written: it was damaged, or changed by hand."
 
 _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_SAFE_INSIDE = _SAFE + "._-"
 
 
 class SessionRecord(Struct, kw_only=True, rename="camel"):
@@ -129,7 +130,7 @@ _TEXT_KEYS = frozenset(
 
 def check_session_id(id: str) -> str:
     """The id, if it may be a part of file names; anything else is refused."""
-    safe = isinstance(id, str) and 0 < len(id) <= 128 and id[0] in _SAFE and not id.strip(_SAFE + "._-")
+    safe = isinstance(id, str) and 0 < len(id) <= 128 and id[0] in _SAFE and not id.strip(_SAFE_INSIDE)
     if safe and not id.lower().endswith(OWN_SUFFIXES):
         return id
     raise ValidationError(

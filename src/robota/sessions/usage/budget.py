@@ -345,8 +345,7 @@ class Admission:
         self._ledger.book.calls += 1  # for a budget that may come
         return None
 
-    @property
-    def metering(self) -> bool:
+    def is_metering(self) -> bool:
         """Whether requests are entered in the ledger where they are made."""
         return self._known is not None
 

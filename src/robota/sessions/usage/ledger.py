@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
@@ -365,7 +365,7 @@ def _plausible(usage: TokenUsage) -> TokenUsage:
     return usage if min(counts) >= 0 else TokenUsage(*(max(0, count) for count in counts))
 
 
-class Listener(NamedTuple):
+class Listener(Struct, frozen=True, eq=False):
     """A ledger at the events of one agent."""
 
     ledger: UsageLedger
