@@ -29,6 +29,8 @@ BEFORE = source_files(*WAY[:4])
 LAST_LOOK = lines_of(RunTask.check)
 REPLIES = ([call("Bash", command="true")], "Done.")
 TURNS_OF_ONE_SESSION = 40
+PARTS = 3
+"""Of the lines of a later turn, each with a time limit of its own."""
 
 
 class Stage:
@@ -73,7 +75,7 @@ class Stage:
 
         ran: list[str] = []
         stop = self.session.events.subscribe(hear)
-        with before_each_line(FILES, act), anyio.fail_after(30):
+        with before_each_line(FILES, act, only=line), anyio.fail_after(30):
             result = await self.session.submit("go")
         stop()
         [end] = self.ends
@@ -130,14 +132,15 @@ async def test_an_abort_before_any_line_ends_the_first_turn(project: Path) -> No
                 await stage.stop_before(line, asking)
 
 
-async def test_an_abort_before_any_line_ends_that_turn_and_no_other(project: Path) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_an_abort_before_any_line_ends_that_turn_and_no_other(project: Path, part: int) -> None:
     stage = Stage(project)
     async with stage.session:
         await stage.session.submit("first")
         stage.provider.requests.clear()
         lines, asking = await find_lines(stage)
     assert len(lines) > 500
-    for at, line in enumerate(lines):
+    for at, line in enumerate(lines[part::PARTS]):
         if at % TURNS_OF_ONE_SESSION == 0:
             await stage.session.shutdown()
             stage = Stage(project)

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from robota.core.errors import ConfigurationError
 from robota.sdk.frontmatter import (
+    HEAD_BYTES,
     MAX_BYTES,
     list_markdown,
     parse_document,
     read_document,
     read_head,
+    read_within,
     split_words,
 )
 from robota.sdk.places import find_places
@@ -164,6 +166,16 @@ def test_only_the_head_of_a_long_file_is_read(tmp_path: Path) -> None:
     assert read_head(str(long)).text("name") == "x"
     assert len(read_head(str(long)).body) < 5_000
     assert len(read_head(str(deep)).text("description").split()) == 2_000
+
+
+@pytest.mark.parametrize("size", [0, 1, HEAD_BYTES - 1, HEAD_BYTES, HEAD_BYTES + 1, 3 * HEAD_BYTES])
+def test_a_file_is_read_whole_whatever_its_size(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a.md"
+    path.write_bytes(b"x" * size)
+    assert read_document(str(path)).body == "x" * size
+    for limit in (1, HEAD_BYTES, HEAD_BYTES + 2):
+        with path.open("rb") as file:
+            assert len(read_within(file, limit)) == min(size, limit)
 
 
 def test_what_is_no_text_is_named(tmp_path: Path) -> None:

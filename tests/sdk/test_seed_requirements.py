@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import robota
+import robota.core
 import robota.sdk
 import robota.tools
 from robota.core.bus import EventBus
@@ -178,6 +179,10 @@ async def test_13_commands_are_listed_for_transports(project: Path) -> None:
 
     assert all(listed[name] for name in ("help", "clear", "compact", "mode", "model", "language"))
     assert all(listed[name] for name in ("cost", "context", "permissions", "resume", "rename", "reset"))
+
+
+def test_14_what_a_transport_has_to_be_is_said_where_it_is_attached() -> None:
+    assert robota.sdk.TransportAdapter is robota.core.TransportAdapter
 
 
 async def test_14_a_transport_is_attached_and_not_started(project: Path) -> None:

@@ -13,6 +13,10 @@ from robota.cli.flags import Parsed, UsageError, parse
 from robota.cli.signals import INTERRUPTED, Signalled, Signals
 from robota.cli.subcommands import SUBCOMMANDS
 
+TYPE_CHECKING = False  # typing is not loaded for it
+if TYPE_CHECKING:
+    import click
+
 WRONG_USAGE = 2
 
 
@@ -127,13 +131,22 @@ def _run_subcommand(arguments: list[str], signals: Signals) -> int:
         group.add_command(import_module(SUBCOMMANDS[arguments[0]][0]).command, arguments[0])
         with signals.acting(signals.unwind):
             return int(group(arguments, prog_name="robota", standalone_mode=False) or 0)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
+    except click.ClickException as error:
+        return _fail(_one_line(error), error.exit_code)
     except click.Abort:
         return INTERRUPTED
     except RobotaError as error:
         return _fail(str(error))
+
+
+def _one_line(error: click.ClickException) -> str:
+    """What is wrong with the words behind a subcommand, and where to look."""
+    context = getattr(error, "ctx", None)
+    more = f" {context.command_path} --help tells more." if context is not None else ""
+    return " ".join(error.format_message().split()).removesuffix(".") + "." + more
 
 
 def _fail(sentence: str, code: int = 1) -> int:

@@ -342,13 +342,13 @@ def read_object(text: str, option: str) -> JsonObject:
     """A JSON object, or the one in the file that is named."""
     import msgspec  # noqa: PLC0415 - its JSON reader
 
-    source = option
+    source = ""
     if not text.lstrip().startswith(("{", "[", '"')):
-        source, text = text, _read_file(text, option)
+        source, text = f" in {text}", _read_file(text, option)
     try:
         value: Json = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UsageError(f"{option} is not JSON in {source}: {error}.") from error
+        raise UsageError(f"{option} is not JSON{source}: {error}.") from error
     if not isinstance(value, dict):
         raise UsageError(f"{option} takes a JSON object, such as {{…}}, not {text.strip()[:40]!r}.")
     return value

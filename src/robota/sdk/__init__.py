@@ -7,6 +7,7 @@ from robota._lazy import lazy_names
 _MODULES = {
     "robota.core.messages": "HistoryEntry chat_entry_to_message get_messages_for_api is_chat_entry "
     "message_to_history_entry",
+    "robota.core.transport": "TransportAdapter",
     "robota.sdk.agents.definition": "AgentDefinition",
     "robota.sdk.agents.runner": "AgentOutcome AgentTask",
     "robota.sdk.agents.subagent": "ProjectInstructions assemble_subagent_prompt create_subagent_logger "

@@ -5,6 +5,7 @@ from robota.core.messages import chat_entry_to_message as chat_entry_to_message
 from robota.core.messages import get_messages_for_api as get_messages_for_api
 from robota.core.messages import is_chat_entry as is_chat_entry
 from robota.core.messages import message_to_history_entry as message_to_history_entry
+from robota.core.transport import TransportAdapter as TransportAdapter
 from robota.providers.choice import ChosenProvider as ChosenProvider
 from robota.providers.choice import choose_provider as choose_provider
 from robota.sdk.agents.definition import AgentDefinition as AgentDefinition

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
+from typing import BinaryIO
 
 from msgspec import Struct, field
 
@@ -54,6 +56,8 @@ class Document(Struct, frozen=True, kw_only=True):
     def text(self, key: str) -> str:
         """A field as one line of text; empty when it is missing."""
         value = self.fields.get(key)
+        if isinstance(value, str):
+            return " ".join(value.split())
         if value is None or isinstance(value, dict | list):
             return ""
         return str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
@@ -90,7 +94,14 @@ def split_words(text: str) -> tuple[str, ...]:
 def read_document(path: str) -> Document:
     """The file at `path`. An `OSError` is the caller's: only they know whether the file has to be there."""
     with open(path, "rb") as file:
-        return parse_bytes(file.read(MAX_BYTES + 1), path)
+        return parse_bytes(read_within(file), path)
+
+
+def read_within(file: BinaryIO, limit: int = MAX_BYTES + 1) -> bytes:
+    """A file to its end, or as much of it as the limit. To ask for a megabyte takes room for one, which costs
+    more than to read what most files have."""
+    data = file.read(min(HEAD_BYTES, limit))
+    return data + file.read(limit - len(data)) if data and len(data) == HEAD_BYTES < limit else data
 
 
 def read_head(path: str) -> Document:
@@ -120,7 +131,8 @@ def _too_large(path: str) -> Document:
 
 
 def _decode(data: bytes) -> str:
-    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    text = data.removeprefix(BOM_UTF8).decode("utf-8", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def parse_document(text: str, path: str) -> Document:

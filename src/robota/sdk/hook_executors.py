@@ -68,7 +68,7 @@ class ModelExecutor:
                 ports=session.options.ports,
             ),
         )
-        session.usage.for_purpose("hook").attach(agent.events, lambda: session.admission.metering)
+        session.usage.for_purpose("hook").attach(agent.events, session.admission.is_metering)
         result = await agent.run(make_question(hook, hook_input))
         if result.error is not None:
             return HookResult(exit_code=1, failure=f"could not ask the model: {result.error}")

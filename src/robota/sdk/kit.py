@@ -182,7 +182,9 @@ class Kit:
         self.servers.take(project.servers, frozenset(settings.get("disabledMcpjsonServers") or ()))
         self.skills.runs_commands = not settings.get("disableSkillShellExecution")
         rules = renew_rules(self.rules.rules, before, settings)
-        self.rules.replace(rules, additional_dirs=settings.additional_dirs)
+        known = self.rules.additional_dirs
+        added = [path for path in known if path not in before.additional_dirs]  # by a front end
+        self.rules.replace(rules, additional_dirs=(*settings.additional_dirs, *added))
 
     def _find_variables(self) -> dict[str, str]:
         """Those of a command besides the plain ones of the environment, as settings are now."""

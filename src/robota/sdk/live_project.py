@@ -259,11 +259,11 @@ class LiveProject:
         add_to_setting(places.user("settings.json"), "allowOutsideImports", os.path.realpath(places.cwd))
 
     def _write_rule(self, project: Project, rule: str) -> bool:
-        from robota.sdk.settings.write import add_rule  # noqa: PLC0415 - on the user's word
+        from robota.sdk.settings.write import add_to_setting  # noqa: PLC0415 - on the user's word
 
         places = self._options.places
         path = places.project(".robota", "settings.local.json")
-        add_rule(path, "allow", rule, project=places.cwd)
+        add_to_setting(path, "permissions.allow", rule, project=places.cwd)
         return self.store.add_rule(project.trust, places, path, rule)
 
 

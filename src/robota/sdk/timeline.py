@@ -23,7 +23,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.sdk.tool_states import ToolState, ToolSummary
+from robota.sdk.tool_states import ToolState, ToolSummary, call_order
 
 DISPLAY = "display"
 SHELL_LINE = "shell"
@@ -52,7 +52,7 @@ def _describe(state: ToolState) -> dict[str, object]:
 
 def summary_entry(states: Iterable[ToolState]) -> HistoryEntry:
     """`tool-summary`: what a turn did with its tools."""
-    ended = list(states)
+    ended = sorted(states, key=call_order)
     lines = [f"{_MARKS[state.result]} {state.tool_name}({state.first_arg})" for state in ended]
     data = {
         "toolSummaries": [{"name": state.tool_name, "args": state.first_arg} for state in ended],
@@ -63,7 +63,8 @@ def summary_entry(states: Iterable[ToolState]) -> HistoryEntry:
 
 
 def summarize(calls: Iterable[ToolEnded]) -> tuple[ToolSummary, ...]:
-    return tuple(ToolSummary(call.tool_name, encode(call.arguments).decode()) for call in calls)
+    ordered = sorted(calls, key=call_order)
+    return tuple(ToolSummary(call.tool_name, encode(call.arguments).decode()) for call in ordered)
 
 
 def remark_entry(words: str) -> HistoryEntry:

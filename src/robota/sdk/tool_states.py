@@ -76,6 +76,12 @@ class ToolStates:
         return state
 
 
+def call_order(call: ToolState | ToolEnded) -> tuple[int, int]:
+    """Calls in the order in which the model made them; in which they end depends on timing."""
+    batch, _, index = call.call_id.rpartition("-")
+    return int(batch.rpartition("-r")[2]), int(index)
+
+
 def _describe(event: ToolStarted | ToolEnded, result: ToolOutcome | None = None) -> ToolState:
     file, lines = find_change(event.tool_name, event.arguments)
     return ToolState(

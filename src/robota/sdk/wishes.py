@@ -19,7 +19,7 @@ from robota.core.messages import Json
 from robota.sdk.agents.loader import find_homes as find_agent_homes
 from robota.sdk.agents.loader import read_agent_servers
 from robota.sdk.bundle.bundles import find_plugin_directories, list_tree
-from robota.sdk.frontmatter import MAX_BYTES, list_markdown, parse_bytes
+from robota.sdk.frontmatter import list_markdown, parse_bytes, read_within
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.settings.jsonc import JsoncError, read_jsonc
@@ -261,10 +261,10 @@ def _find_agents(places: Places) -> Iterator[Wish]:
         for path in list_markdown(home):
             data = _read(path)
             if data is not None:
-                name = os.path.relpath(path, home).removesuffix(".md")
-                yield make_wish("agents", places.shown(path), name, _hash(data))
+                name, shown = os.path.relpath(path, home).removesuffix(".md"), places.shown(path)
+                yield make_wish("agents", shown, name, _hash(data))
                 _, servers, _ = read_agent_servers(parse_bytes(data, path))
-                yield from _find_servers(places.shown(path), servers)
+                yield from _find_servers(shown, servers)
 
 
 def _find_skills(places: Places) -> Iterator[Wish]:
@@ -318,7 +318,7 @@ def _read(path: str) -> bytes | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
         with open(descriptor, "rb") as file:
-            return file.read(MAX_BYTES + 1)
+            return read_within(file)
     except OSError:  # whoever loads it says what is wrong with it, and then it acts as little as here
         return None
 

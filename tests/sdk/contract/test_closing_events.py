@@ -10,7 +10,12 @@ import pytest
 from tests.sdk.contract.heard import Heard, hook, write
 
 from robota import InteractiveSession, tool
-from robota.core import PromptBlockedError, ProviderError, TokenUsage
+from robota.core import (
+    PromptBlockedError,
+    ProviderError,
+    TokenUsage,
+    estimate_serialized_context_tokens,
+)
 from robota.sdk import ExecutionResult
 from robota.testing import Fail, ScriptedProvider, Stall, call
 
@@ -301,6 +306,16 @@ async def test_the_context_is_estimated_before_the_request_is_sent(project: Path
         heard = Heard(session)
         await session.submit("Hi")
     assert "context_update" in seen[0]
+
+
+async def test_the_estimate_of_the_first_prompt_counts_the_system_prompt(project: Path) -> None:
+    async with InteractiveSession(cwd=project, provider=ScriptedProvider("Hello.")) as session:
+        heard = Heard(session)
+        await session.submit("Hi")
+        system, user, answer = session.session.messages
+    before, *_, after = (state.used_tokens for state in heard.of("context_update"))
+    assert before == pytest.approx(estimate_serialized_context_tokens([system, user]), abs=30)
+    assert before < after == estimate_serialized_context_tokens([system, user, answer])
 
 
 async def test_the_round_separator_is_streamed_but_not_stored(project: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from robota import InteractiveSession
 from robota.core import TokenUsage
 from robota.sdk import BuiltinCommandSource, CommandRegistry, CommandResult
+from robota.sessions import Budget, BudgetExceededError
 from robota.testing import ScriptedProvider
 
 pytestmark = pytest.mark.anyio
@@ -139,6 +140,40 @@ async def test_cost_begins_with_session_and_messages(session: InteractiveSession
     assert result.message.startswith(f"Session: {session.session_id}\nMessages: {count}")
     assert result.data["sessionId"] == session.session_id
     assert count == 1
+
+
+async def test_cost_limits_what_the_session_may_spend(project: Path) -> None:
+    reply = ["Hello.", TokenUsage(100_000, 10)]
+    provider = ScriptedProvider(reply, reply, reply)
+    budget = Budget(max_requests=9)
+    async with InteractiveSession(
+        cwd=project, provider=provider, model="claude-sonnet-4-5", budget=budget
+    ) as session:
+        await session.submit("Hi")
+        limited = await outcome(session, "cost", "budget $0.30")
+        assert limited.message == "This session may cost $0.3000; $0.3001 is spent."
+        assert session.session.admission.budget == Budget(max_cost_usd=0.3, max_requests=9)
+        refused = await session.submit("More")
+        assert isinstance(refused.error, BudgetExceededError)
+        assert (await outcome(session, "cost", "budget")).message == limited.message
+        lifted = await outcome(session, "cost", "budget clear")
+        assert lifted.message == "The cost of this session is not limited."
+        assert session.session.admission.budget == budget
+
+
+@pytest.mark.parametrize("args", ["budget much", "budget -1", "budget nan", "bugdet 5"])
+async def test_a_cost_that_is_not_understood_is_refused(session: InteractiveSession, args: str) -> None:
+    result = await outcome(session, "cost", args)
+    assert not result.success
+    assert result.message.endswith("Usage: /cost [budget [AMOUNT | clear]]")
+    assert session.session.admission.budget is None
+
+
+async def test_a_server_that_is_not_there_is_named_also_where_there_are_none(
+    session: InteractiveSession,
+) -> None:
+    result = await outcome(session, "mcp", "github")
+    assert (result.message, result.success) == ("There is no MCP server 'github'; there are none.", False)
 
 
 async def test_context_tells_the_three_figures(session: InteractiveSession) -> None:

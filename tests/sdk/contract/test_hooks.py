@@ -11,7 +11,7 @@ import pytest
 from tests.sdk.contract.heard import Heard, hook, write
 
 from robota import InteractiveSession, create_project_session_store
-from robota.core import PromptBlockedError, ProviderError
+from robota.core import PromptBlockedError, ProviderError, TokenUsage
 from robota.testing import Fail, ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
@@ -404,5 +404,29 @@ async def test_what_hooks_said_about_calls_of_a_subagent_is_replayed(project: Pa
     async with trusted(project, *replies, session_store=store) as session:
         await session.submit("Go")
     assert "SubagentStop" in [each["hook_event_name"] for each in heard_by_hooks(project)]
+    report = await replay_session(store.journal_path(session.session_id))
+    assert report.divergence is None
+
+
+COMPACTED = ([call("Read", file_path="notes.txt"), TokenUsage(190_000, 10)], "They looked.", "Milk.")
+FAILED = ([Fail(ProviderError("no"))],)
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [(COMPACTED, ["PreCompact", "PostCompact"]), (FAILED, ["StopFailure"])],
+    ids=["compacted", "failed"],
+)
+async def test_what_hooks_said_about_the_run_of_a_subagent_is_replayed(
+    project: Path, tmp_path: Path, work: Any, told: list[str]
+) -> None:
+    from robota.sessions.replay.session_replay import replay_session
+
+    listen(project, "PreCompact", "PostCompact", "StopFailure")
+    store = create_project_session_store(tmp_path / "sessions")
+    look = [call("Agent", prompt="Look.", description="look", subagent_type="general-purpose")]
+    async with trusted(project, look, *work, "Done.", session_store=store) as session:
+        await session.submit("Go")
+    assert [each["hook_event_name"] for each in heard_by_hooks(project)] == told
     report = await replay_session(store.journal_path(session.session_id))
     assert report.divergence is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,33 @@ async def test_the_entries_carry_the_data_of_the_contract(project: Path) -> None
         assert [each["name"] for each in summary["toolSummaries"]] == ["Read"]
         assert summary["summary"] == "✓ Read(notes.txt)"
         assert summary["tools"] == [end]
+
+
+async def test_a_summary_names_calls_as_the_model_made_them(project: Path) -> None:
+    second_ended = asyncio.Event()
+
+    @tool
+    async def first() -> str:
+        """Wait."""
+        await second_ended.wait()
+        return "1"
+
+    @tool
+    async def second() -> str:
+        """Go on."""
+        return "2"
+
+    provider = ScriptedProvider([call("first"), call("second")], [call("second")], "Done.")
+    async with InteractiveSession(
+        cwd=project, provider=provider, tools=[first, second], permission_mode=FREE
+    ) as session:
+        session.on("tool_end", lambda state: second_ended.set())
+        result = await session.submit("Go")
+        (summary,) = (entry.data for entry in session.full_history if entry.type == "tool-summary")
+    made = ["first", "second", "second"]
+    assert [each.name for each in result.tool_summaries] == made
+    assert [each["name"] for each in summary["toolSummaries"]] == made
+    assert [each["toolName"] for each in summary["tools"]] == made
 
 
 async def test_entries_have_ids_of_their_own_and_times(project: Path) -> None:

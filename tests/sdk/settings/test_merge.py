@@ -68,6 +68,7 @@ def test_a_key_in_the_wrong_object_is_found_in_the_right_one(
         ({"defaultTrustLevel": "ful"}, "this is one of safe, moderate, full, not 'ful'."),
         ({"env": {"A": {"b": 1}}}, "env.A: this is a text or a number or true or false, not an object."),
         ({"claudeMdExcludes": ["a", 3]}, "claudeMdExcludes[1]: this is a text, not 3."),
+        ({"outputStyle": "Pirate"}, "outputStyle: this has no effect: there are no output styles here"),
         (
             {"provider": {"name": "x"}},
             "provider: this has no effect: it is written as a profile in `providers`",

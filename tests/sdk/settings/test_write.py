@@ -13,7 +13,7 @@ import pytest
 from tests.support.unprivileged import bound_by_modes
 
 from robota.core.errors import ConfigurationError, StorageError
-from robota.sdk.settings.write import add_rule, change_setting, remove_rule, remove_setting
+from robota.sdk.settings.write import add_to_setting, change_setting, remove_from_setting, remove_setting
 
 
 def mode_of(path: Path) -> int:
@@ -27,7 +27,7 @@ def test_a_users_file_is_made_private_and_a_projects_ordinary(tmp_path: Path) ->
     umask = os.umask(0o022)
     try:
         assert change_setting(str(own), "permissions.defaultMode", "plan")
-        assert add_rule(str(shared), "allow", "Bash(ls *)", project=str(project))
+        assert add_to_setting(str(shared), "permissions.allow", "Bash(ls *)", project=str(project))
     finally:
         os.umask(umask)
 
@@ -53,11 +53,11 @@ def test_a_change_keeps_what_it_does_not_know_and_the_mode_of_the_file(tmp_path:
 def test_keys_and_rules_are_removed_again(tmp_path: Path) -> None:
     path = str(tmp_path / "settings.json")
     change_setting(path, ("env", "A.B"), "1")
-    add_rule(path, "deny", "Read(.env)")
+    add_to_setting(path, "permissions.deny", "Read(.env)")
 
     assert remove_setting(path, ("env", "A.B"))
-    assert remove_rule(path, "deny", "Read(.env)")
-    assert not remove_rule(path, "deny", "Read(.env)")
+    assert remove_from_setting(path, "permissions.deny", "Read(.env)")
+    assert not remove_from_setting(path, "permissions.deny", "Read(.env)")
 
     assert json.loads(Path(path).read_text()) == {"env": {}, "permissions": {"deny": []}}
 
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_changed_is_refused_and_stays(
     path.write_bytes(content)
 
     with pytest.raises(ConfigurationError, match=message):
-        add_rule(str(path), "allow", "Bash", project=str(tmp_path))
+        add_to_setting(str(path), "permissions.allow", "Bash", project=str(tmp_path))
 
     assert path.read_bytes() == content
     assert os.listdir(tmp_path) == ["settings.json"]
@@ -94,7 +94,12 @@ def test_a_link_of_a_project_is_not_followed_out_of_it(tmp_path: Path) -> None:
     (project / ".robota").symlink_to(outside)
 
     with pytest.raises(ConfigurationError, match="leads out of the project"):
-        add_rule(str(project / ".robota" / "settings.local.json"), "allow", "Bash", project=str(project))
+        add_to_setting(
+            str(project / ".robota" / "settings.local.json"),
+            "permissions.allow",
+            "Bash",
+            project=str(project),
+        )
 
     assert (outside / "settings.local.json").read_text() == "{}"
 
@@ -122,8 +127,8 @@ def test_a_file_that_may_not_be_written_is_named(tmp_path: Path) -> None:
 def test_processes_that_write_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     code = (
-        "import sys; from robota.sdk.settings.write import add_rule\n"
-        "for n in range(20): add_rule(sys.argv[1], 'allow', f'Bash({sys.argv[2]} {n})')"
+        "import sys; from robota.sdk.settings.write import add_to_setting\n"
+        "for n in range(20): add_to_setting(sys.argv[1], 'permissions.allow', f'Bash({sys.argv[2]} {n})')"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("a", "b", "c")]
 

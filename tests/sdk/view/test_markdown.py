@@ -115,6 +115,7 @@ def whole(text: str) -> list[str]:
     return blocks
 
 
+@pytest.mark.slow
 @given(CHUNKS)
 @settings(max_examples=300, deadline=None)
 def test_the_blocks_do_not_depend_on_the_deltas(sizes: list[int]) -> None:
@@ -222,6 +223,7 @@ def test_what_was_not_given_away_can_be_taken_back() -> None:
         "```",
     ],
 )
+@pytest.mark.slow
 def test_long_blocks_cost_no_more_per_line(line: str) -> None:
     """Counted in calls: what is quadratic makes sixteen times as many for four times as much."""
 
@@ -235,7 +237,7 @@ def test_long_blocks_cost_no_more_per_line(line: str) -> None:
         return sum(entry.callcount for entry in profile.getstats())
 
     count_calls(10)
-    assert count_calls(1_200) < 8 * count_calls(300)
+    assert count_calls(600) < 8 * count_calls(150)
 
 
 def test_random_documents_are_cut_the_same_at_any_place() -> None:

@@ -36,7 +36,7 @@ _NOT_HERE = {
     "initialPrompt": "it is for an agent that leads a session, and here agents are given tasks",
     "allowedTools": "that is a key of skills, the list of an agent is called `tools`",
 }
-
+_SPELLINGS = {name.casefold(): name for name in (*_READ, *_NOT_HERE)}
 
 INLINE = "the agents of this session"
 NONE: Mapping[str, Mapping[str, Json]] = {}
@@ -119,9 +119,8 @@ def _read_agent(path: str, scope: AgentScope, root: str, problems: list[Problem]
 
 def _with_known_spellings(document: Document) -> Document:
     """`max-turns` and `max_turns` are `maxTurns`."""
-    plain = {name.casefold(): name for name in (*_READ, *_NOT_HERE)}
     fields = {
-        plain.get(str(key).replace("-", "").replace("_", "").casefold(), str(key)): value
+        _SPELLINGS.get(str(key).replace("-", "").replace("_", "").casefold(), str(key)): value
         for key, value in document.fields.items()
     }
     return replace(document, fields=fields)

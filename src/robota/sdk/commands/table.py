@@ -42,7 +42,13 @@ ROWS = (
     Row("mode", "Show or change the permission mode", "permissions.mode", "[mode]", MODES),
     Row("model", "Change AI model", "choices.model", "<id>"),
     Row("language", "Set response language", "choices.language", "<code>", LANGUAGES),
-    Row("cost", "Session id, message count and cost", "usage.cost"),
+    Row(
+        "cost",
+        "Session id, message count and cost",
+        "usage.cost",
+        "[budget [AMOUNT | clear]]",
+        (("budget", "What this session may cost, in US dollars"),),
+    ),
     Row(
         "context",
         "What fills the context window, and what is kept in it",

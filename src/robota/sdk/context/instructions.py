@@ -211,7 +211,8 @@ class InstructionReader:
         reading, places = self.reading, self.reading.places
         if self._is_excluded(path):
             return False
-        if reading.is_denied is not None and (reading.is_denied(path) or reading.is_denied(real)):
+        denied = reading.is_denied
+        if denied is not None and (denied(path) or (real != path and denied(real))):
             self._note(path, "It was left out: a deny rule of the settings covers it.")
             return False
         importer = origin.chain[-1] if origin.chain else ""

@@ -7,6 +7,7 @@ import stat
 
 from msgspec import Struct
 
+from robota.sdk.frontmatter import read_within
 from robota.tools.files.text import decode
 
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
@@ -37,7 +38,7 @@ def read_bytes(path: str, limit: int) -> tuple[bytes, int]:
             if not stat.S_ISREG(facts.st_mode):
                 raise Unreadable("is a directory" if stat.S_ISDIR(facts.st_mode) else "is not a regular file")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read(limit), facts.st_size
+                return read_within(file, limit), facts.st_size
         finally:
             os.close(descriptor)
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -13,7 +13,7 @@ _KEPT = """
     fastModePerSessionOptIn feedbackSurveyRate feedbackSurveyState fileSuggestion forceLoginMethod
     forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh hasCompletedOnboarding includeCoAuthoredBy
     inputNeededNotifEnabled keybindingFlavor messageIdleNotifThresholdMs
-    minimumVersion modelOverrides otelHeadersHelper outputStyle parentSettingsBehavior plansDirectory
+    minimumVersion modelOverrides otelHeadersHelper parentSettingsBehavior plansDirectory
     pluginTrustMessage policyHelper preferredNotifChannel prefersReducedMotion preset
     promptSuggestionEnabled prUrlTemplate remote remoteControlAtStartup requiredMaximumVersion
     requiredMinimumVersion respectGitignore showClearContextOnPlanAccept showSpinnerTree showThinkingSummaries
@@ -34,6 +34,7 @@ KEPT: frozenset[str] = frozenset(_KEPT.split())
 
 WITHOUT_EFFECT: dict[str, str] = {
     "cleanupPeriodDays": "sessions are kept until you delete them",
+    "outputStyle": "there are no output styles here: say in AGENTS.md or CLAUDE.md how answers should be",
     "provider": "it is written as a profile in `providers` now, which `currentProvider` names",
     "apiKeyHelper": "keys come from `providers`, the environment or `robota provider`, never from a program",
     "sandbox.credentials": "write deny rules for files; credentials of the environment are not passed on",

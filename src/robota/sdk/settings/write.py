@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
-from robota.core.permissions.rules import RuleKind
 from robota.sdk.settings.jsonc import JsoncError
 from robota.sdk.settings.jsonc_edit import add_item, remove_item, remove_value, set_value
 from robota.sdk.shared_file import change_file
@@ -30,19 +29,14 @@ def remove_setting(path: str, key: Key, *, project: str | None = None) -> bool:
     return _change(path, lambda text: remove_value(text, _split(key)), project)
 
 
-def add_to_setting(path: str, key: Key, item: str) -> bool:
-    """Add to a list, if it is not in it."""
-    return _change(path, lambda text: add_item(text, _split(key), item), None)
+def add_to_setting(path: str, key: Key, item: str, *, project: str | None = None) -> bool:
+    """Add to a list, behind what is there, if it is not in it."""
+    return _change(path, lambda text: add_item(text, _split(key), item), project)
 
 
-def add_rule(path: str, kind: RuleKind, rule: str, *, project: str | None = None) -> bool:
-    """Add a permission rule behind those that are there."""
-    return _change(path, lambda text: add_item(text, ("permissions", kind), rule), project)
-
-
-def remove_rule(path: str, kind: RuleKind, rule: str, *, project: str | None = None) -> bool:
-    """Take a permission rule out."""
-    return _change(path, lambda text: remove_item(text, ("permissions", kind), rule), project)
+def remove_from_setting(path: str, key: Key, item: str, *, project: str | None = None) -> bool:
+    """Take out of a list."""
+    return _change(path, lambda text: remove_item(text, _split(key), item), project)
 
 
 def _split(key: Key) -> Sequence[str]:
