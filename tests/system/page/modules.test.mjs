@@ -1,6 +1,7 @@
 // The parts of the page that need no browser.
 
 import assert from "node:assert/strict"
+import {createServer} from "node:http"
 import {test} from "node:test"
 import {pathToFileURL} from "node:url"
 
@@ -9,6 +10,8 @@ const {fold, newState, reduce, activity, doing} = await load("reducer")
 const {makeSplitter, split} = await load("splitter")
 const {exact, output, plain} = await load("text")
 const {parse, tally} = await load("diff")
+globalThis.sessionStorage = {getItem: () => null}
+const {follow} = await load("connection")
 
 const run = {executionId: "r"}
 const DIFF = "--- a\n+++ a\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n"
@@ -82,4 +85,25 @@ test("a difference has the numbers of both sides", () => {
 	const rows = parse(DIFF)
 	assert.deepEqual(rows.map(({kind, before, after}) => [kind, before, after]), [["hunk", undefined, undefined], ["same", 1, 1], ["del", 2, undefined], ["add", undefined, 2]])
 	assert.deepEqual(tally(rows), {added: 1, removed: 1})
+})
+
+test("an event that cannot be read is told and passed over, and not asked for again", async () => {
+	const asked = []
+	const server = createServer((request, answer) => {
+		asked.push(request.url)
+		if (asked.length > 1) answer.end("event: end\ndata: {}\n\n")
+		else answer.write(['{"text":"a"}', '{"text":', '{"text":"b"}'].map((data, at) => `id: ${at + 1}\nevent: text_delta\ndata: ${data}\n\n`).join(""))
+	})
+	await new Promise(done => server.listen(0, "127.0.0.1", done))
+	const heard = []
+	let following
+	await new Promise(done => {
+		const hear = event => heard.push([event.seq, event.event, event.text]) === 3 && done()
+		following = follow(`http://127.0.0.1:${server.address().port}/events?`, 0, hear, state => state === "ended" && done())
+	})
+	following.leave()
+	server.closeAllConnections()
+	server.close()
+	assert.deepEqual(asked, ["/events?after=0"])
+	assert.deepEqual(heard, [[1, "text_delta", "a"], [2, "notice", undefined], [3, "text_delta", "b"]])
 })

@@ -54,15 +54,16 @@ export function follow(path, after, onevent, onstate) {
 	const {signal} = aborter
 	const following = {wake() {}, leave: () => (aborter.abort(), following.wake())}
 
-	function take({id, event: name, data}) {
-		if (!data) return
-		const event = {event: name, ...JSON.parse(data)}
-		if (id) {
-			event.seq ??= +id
-			if (!(event.seq > after)) return
-			after = event.seq
+	function take({id, event, data}) {
+		if (!data || id <= after) return
+		after = +id || after
+		try {
+			data = JSON.parse(data)
+		} catch {
+			data = {event: "notice", message: `Unreadable: ${data}`} // asked for again, it would come again
 		}
-		onevent(event, !!id)
+		if (id) data.seq = after
+		onevent({event, ...data}, !!id)
 	}
 
 	async function run() {
