@@ -98,7 +98,7 @@ def test_a_prompt_is_sent_an_edit_approved_and_everything_found_again(browser: A
             == "return subtotal - discount"
         )
         page.click("[data-tab=files]")
-        assert "cart.py" in page.inner_text("#panel-body")
+        it.see("cart.py", "#panel-body")
         page.keyboard.press("Escape")
         before = page.inner_text("#transcript")
         assert server.token not in page.url
@@ -131,6 +131,10 @@ def look_back(page: Any) -> None:
     assert not page.is_visible("#replay")
 
 
+FRAME = "() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+"""Until what was asked for is on the screen: the transcript is drawn with the next frame."""
+
+
 def test_a_moment_is_the_beginning_of_another_session(browser: Any, project: Path) -> None:
     with ModelServer("first answer", "second answer").in_thread() as model, served(model, project) as server:
         it = tab(browser, server.url)
@@ -143,6 +147,7 @@ def test_a_moment_is_the_beginning_of_another_session(browser: Any, project: Pat
         page.click("#show-replay")
         while "second prompt" in page.inner_text("#transcript"):
             page.click("#replay-back")
+            page.evaluate(FRAME)
         page.click("#replay-fork")
         page.wait_for_function("() => document.querySelectorAll('#sessions a').length === 2")
         it.see("first answer")
@@ -349,9 +354,14 @@ def stream_words(browser: Any, project: Path, words: list[str]) -> list[str]:
         browser.start_tracing(page=page, categories=["toplevel", "devtools.timeline", "__metadata"])
         gate.open()
         # Asked cheaply, because the question itself is a task of the page.
-        page.wait_for_function(
-            "() => document.querySelector('.answer > :last-child')?.lastChild.textContent === 'The very end.'"
-        )
+        try:
+            page.wait_for_function(
+                "() => document.querySelector('.answer > :last-child')?.lastChild.textContent === 'The very end.'"
+            )
+        except Exception as error:
+            error.add_note(f"{it.faults} {page.inner_text('#state')!r} {page.inner_text('#transcript')[-300:]!r}")
+            error.add_note((project.parent / "serve.log").read_text())
+            raise
         tasks = long_tasks(browser.stop_tracing())
         heard = page.evaluate("() => document.querySelector('.answer').textContent.match(/word/g).length")
         page.context.close()

@@ -40,13 +40,14 @@ export async function send(steering) {
 	if (!filled() || sending) return
 	sending = true
 	close()
+	input.value = "" // a question takes the focus only then
 	try {
 		if (steering && running) await to.steer(text)
 		else await to.submit(text, images.map(({mediaType, data}) => ({mediaType, data})))
-		if (input.value.startsWith(text)) input.value = input.value.slice(text.length)
 		showImages([])
-		to.typing(false)
+		to.typing(filled())
 	} catch (error) {
+		input.value = text + input.value
 		to.fail(error)
 	}
 	sending = false
