@@ -3,9 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PROMPT
+# Or each of the processes that the tests start, hundreds of them, would compile all of our modules for itself.
+unexport PYTHONDONTWRITEBYTECODE
 CASES ?= 100000
 SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# Plugins that pytest finds by itself have it rewrite the assertions of their whole packages, ours among them.
+PYTEST := $(BIN)/python -m pytest --disable-plugin-autoload \
+	$(addprefix -p ,xdist.plugin anyio.pytest_plugin pytest_timeout _hypothesis_pytestplugin)
 
 RUNS ?= 500
 
@@ -37,17 +42,17 @@ run: $(VENV)/.run ## Start robota; with PROMPT=… or without a terminal, run on
 	else $(BIN)/robota; fi
 
 test: $(VENV)/.dev ## Run the tests that need nothing but pip
-	$(BIN)/python -m pytest -m "not system" -n 3 --dist loadfile
+	$(PYTEST) -m "not system" -n 4 --dist loadfile --no-loadscope-reorder
 
 test-fast: $(VENV)/.dev ## Run a part of every area in half a minute, or what FAST names
-	$(BIN)/python -m pytest $(FAST) -m "not system and not slow" -n 2 --dist loadfile
+	$(PYTEST) $(FAST) -m "not system and not slow" -n 2 --dist loadfile
 
 screens: $(VENV)/.dev ## Record the tour anew for the README
 	$(BIN)/python -m tests.e2e.recording docs/images
 
 test-system: $(VENV)/.dev ## Install Debian packages and run the tests that need them
 	sh tests/system/install.sh
-	$(BIN)/python -m pytest -m system
+	$(PYTEST) -m system
 
 format: $(VENV)/.dev ## Rewrite the code in the house format
 	$(BIN)/ruff format src tests bench fuzz
@@ -91,6 +96,8 @@ bench: $(VENV)/.dev ## Measure the engine and sessions beside a hand-written htt
 	$(BIN)/python bench/terminal.py
 	$(BIN)/python bench/serve.py
 	$(BIN)/python bench/mcp_servers.py
+	$(BIN)/python bench/undo.py --quick
+	$(BIN)/python bench/sandbox.py --quick
 
 bench-search: $(VENV)/.dev ## Measure Grep and Glob beside ripgrep on 50,000 files
 	$(BIN)/python bench/search.py
@@ -116,3 +123,4 @@ pins: $(VENV)/.dev ## Refresh constraints.txt from what is installed
 
 clean: ## Remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist
+	find src tests bench fuzz -name __pycache__ -prune -exec rm -r {} +

@@ -78,7 +78,7 @@ async def test_ten_megabytes_of_result_arrive_cut() -> None:
 
 
 async def test_a_call_without_a_sign_of_life_is_given_up_and_the_server_serves_on() -> None:
-    stub = connection(call_timeout=0.2)
+    stub = connection(call_timeout=2.0)
     stub.start()
     try:
         result = await stub.call("hang", {}, ToolContext())

@@ -202,7 +202,7 @@ async def _first(response: httpx2.Response, count: int):  # type: ignore[no-unty
 
 async def test_a_host_that_says_nothing_at_all_is_given_up() -> None:
     model = ScriptedProvider(["Hi", Stall()])
-    async with RemoteHost(model, api_key=KEY) as host, remote(host, timeout=0.5) as provider:
+    async with RemoteHost(model, api_key=KEY) as host, remote(host, timeout=2.0) as provider:
         heard = Heard()
         with pytest.raises(NetworkError, match="stopped answering"):
             await listen(provider, heard=heard)

@@ -6,8 +6,9 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import robota
@@ -28,12 +29,25 @@ def lines_of(function: Callable[..., object]) -> frozenset[Line]:
     return frozenset(Line(inspect.getsourcefile(function) or "", first + at) for at in range(len(text)))
 
 
+@cache
+def numbers_of(code: CodeType) -> frozenset[int | None]:
+    return frozenset(number for _, _, number in code.co_lines())
+
+
 @contextmanager
-def before_each_line(files: frozenset[str], act: Callable[[Line], None]) -> Iterator[None]:
-    """Call `act` before each line of these files that the current thread runs."""
+def before_each_line(
+    files: frozenset[str], act: Callable[[Line], None], only: Line | None = None
+) -> Iterator[None]:
+    """Call `act` before each line of these files that the current thread runs; with `only`, before those of
+    the functions that have this line, since looking at all of them takes most of the time."""
 
     def enter(frame: FrameType, kind: str, detail: object) -> Any:
-        return step if frame.f_code.co_filename in files else None
+        code = frame.f_code
+        if code.co_filename not in files:
+            return None
+        if only is not None and (code.co_filename != only.file or only.number not in numbers_of(code)):
+            return None
+        return step
 
     def step(frame: FrameType, kind: str, detail: object) -> Any:
         if kind == "line":
