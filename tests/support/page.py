@@ -175,7 +175,7 @@ def staged(browser: Any, cwd: Path) -> Iterator[Stage]:
 
 def watch(page: Any, url: str) -> Watched:
     """Note what fails, what the content policy stops, and requests to other hosts."""
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(150_000)  # a disk that is busy with others stops everything for a minute
     found = Watched(page, [])
     page.on("pageerror", lambda error: found.faults.append(f"error: {error}"))
     page.on(

@@ -18,7 +18,7 @@ from robota.providers.scripted import call
 from robota.testing.model_script import Forever, Gate, ModelReply
 from robota.testing.model_server import ModelServer
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 SOURCE = "def total(subtotal, discount):\n    return subtotal - discount\n"
 CODE = "```python\nreturn max(0, total)\n```"

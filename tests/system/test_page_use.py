@@ -14,7 +14,7 @@ from robota.core.provider import ReasoningChunk
 from robota.providers.scripted import call
 from robota.testing.model_script import Gate
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYPj/HwADAgH/p9sZ3QAAAABJRU5ErkJggg=="
 )
