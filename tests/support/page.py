@@ -30,6 +30,11 @@ BROWSER = [
     "--disable-sync",
 ]
 
+FRAMES = """() => Promise.race([
+    new Promise(done => requestAnimationFrame(() => done("frames come"))),
+    new Promise(done => setTimeout(() => done("no frames come"), 2000)),
+])"""
+
 
 class Served(Struct):
     """A server that runs, and the address of its page."""
@@ -98,6 +103,16 @@ class Watched(Struct):
         """Wait until it is shown."""
         self.page.locator(where).get_by_text(text).first.wait_for()
 
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Whatever fails inside, tell what was on the page."""
+        try:
+            yield
+        except Exception as error:
+            error.add_note(f"{self.page.url} {self.faults} {self.page.evaluate(FRAMES)}")
+            error.add_note(self.page.evaluate("() => document.body.innerText")[-2000:])
+            raise
+
     @property
     def session(self) -> str:
         return str(self.page.url.split("session=")[1].split("&")[0])
@@ -152,7 +167,8 @@ class Stage(Struct):
         page.wait_for_selector("body.arrived")
         if not session:
             page.evaluate("() => document.getElementById('new').click()")
-        yield it
+        with it.told():
+            yield it
         page.context.close()
         assert it.faults == []
 

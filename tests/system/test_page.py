@@ -354,14 +354,10 @@ def stream_words(browser: Any, project: Path, words: list[str]) -> list[str]:
         browser.start_tracing(page=page, categories=["toplevel", "devtools.timeline", "__metadata"])
         gate.open()
         # Asked cheaply, because the question itself is a task of the page.
-        try:
+        with it.told():
             page.wait_for_function(
                 "() => document.querySelector('.answer > :last-child')?.lastChild.textContent === 'The very end.'"
             )
-        except Exception as error:
-            error.add_note(f"{it.faults} {page.inner_text('#state')!r} {page.inner_text('#transcript')[-300:]!r}")
-            error.add_note((project.parent / "serve.log").read_text())
-            raise
         tasks = long_tasks(browser.stop_tracing())
         heard = page.evaluate("() => document.querySelector('.answer').textContent.match(/word/g).length")
         page.context.close()
