@@ -28,6 +28,7 @@ from robota.core.provider import ChatRequest, ReasoningChunk, ToolInputChunk
 from robota.core.tool import ToolContext
 from robota.core.tool_call import NOT_STARTED
 from robota.core.tool_round import PROGRESS_KEPT
+from robota.sessions.follow import Follower
 from robota.sessions.journal.events import EventReader
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.records import Record
@@ -259,6 +260,19 @@ async def test_a_slow_reader_gets_what_it_missed_from_the_journal(tmp_path: Path
 
     assert [event.seq for event in numbered(found)] == list(range(1, studio.session.events.seq + 1))
     assert "".join(event.text for event in found if isinstance(event, TextDelta)).split()[-1] == "4999"
+
+
+async def test_who_joins_before_the_first_prompt_and_reads_later_gets_each_number_once(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, "one", "two")
+    follower = Follower(studio.session.log, studio.session.events)
+    await studio.session.run("first")
+    found = await follower.read()
+    await studio.session.run("second")
+    while not follower.caught_up:
+        found += await follower.read()
+    follower.close()
+
+    assert [event.seq for event in found] == list(range(1, studio.session.events.seq + 1))
 
 
 async def test_progress_is_numbered_up_to_a_limit_and_only_shown_behind_it(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ class Follower:
     """
 
     __slots__ = (
-        "_events", "_known", "_log", "_lost", "_queue", "_unsubscribe", "_unwritten", "_waiter", "_woken",
-        "after", "closed",
+        "_bounded", "_events", "_known", "_log", "_lost", "_queue", "_unsubscribe", "_unwritten", "_waiter",
+        "_woken", "after", "closed",
     )  # fmt: skip
 
     def __init__(self, log: SessionLog, events: EventBus, after: int = 0) -> None:
@@ -55,6 +55,7 @@ class Follower:
         journal = log.journal
         written = events.seq if not unwritten else unwritten[0].seq - 1
         up_to_date = log.opened and written <= self.after
+        self._bounded = log.opened
         until = written if log.opened else None
         self._known = None if journal is None or up_to_date else _read(journal, self.after, until)
 
@@ -80,7 +81,8 @@ class Follower:
         while not self.closed:
             if self._known is not None:
                 batch = await asyncio.to_thread(list, islice(self._known, BATCH))
-                self._known = self._known if batch else None
+                if not batch:
+                    self._end_known()
             else:
                 batch, self._unwritten = [*self._unwritten, *self._queue], []
                 self._queue.clear()
@@ -92,6 +94,11 @@ class Follower:
             if self._lost and not self._queue:
                 self._join()
         return []
+
+    def _end_known(self) -> None:
+        self._known = None
+        if not self._bounded:  # a journal that was opened meanwhile was read beyond the moment of joining
+            self._queue = deque(event for event in self._queue if event.seq > self.after)
 
     async def _wait(self) -> bool:
         """Until something has come; false when somebody wants to go on without it."""

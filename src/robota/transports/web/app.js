@@ -111,7 +111,7 @@ function learn(given) {
 function connect() {
 	const session = id
 	following?.leave()
-	following = connection.follow(`/sessions/${id}/events?client=${people.id}&`, store.live.seq, hear, (state, error) => {
+	following = connection.follow(`/sessions/${id}/events?client=${people.id}&`, following?.after || 0, hear, (state, error) => {
 		if (session !== id) return
 		show("lost", state === "lost")
 		if (state === "ended") info.state = "stored"
@@ -171,7 +171,7 @@ async function submit(text, images) {
 	await request("/submit", {prompt: text, stream: false, images})
 }
 
-// A command answers beside the conversation; what is none is a prompt.
+// A command answers beside the conversation; all else is a prompt.
 async function command(name, args) {
 	const said = await request("/command", {name, args}).catch(error => {
 		if (error.status !== 404) throw error

@@ -52,15 +52,15 @@ async function* readEvents(stream) {
 export function follow(path, after, onevent, onstate) {
 	const aborter = new AbortController()
 	const {signal} = aborter
-	const following = {wake() {}, leave: () => (aborter.abort(), following.wake())}
+	const following = {after, wake() {}, leave: () => (aborter.abort(), following.wake())}
 
 	function take({id, event, data}) {
 		if (!data || id <= after) return
-		after = +id || after
+		following.after = after = +id || after
 		try {
 			data = JSON.parse(data)
 		} catch {
-			data = {event: "notice", message: `Unreadable: ${data}`} // asked for again, it would come again
+			data = {event: "notice", message: `Unreadable: ${data}`} // asked for, it would come again
 		}
 		if (id) data.seq = after
 		onevent({event, ...data}, !!id)

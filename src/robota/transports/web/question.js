@@ -152,7 +152,7 @@ export function draw(questions, closed, live) {
 	root.ariaLabel = title
 	if (!fresh || !live) return
 	say(`Question: ${title}`)
-	// Who is typing goes on typing; everybody else can answer with a key.
+	// Who types goes on typing; others can answer with a key.
 	if (!document.activeElement?.matches("input, select, textarea:not(:placeholder-shown)")) root.focus({preventScroll: true})
 }
 
