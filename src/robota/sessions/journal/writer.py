@@ -214,7 +214,7 @@ class CallWriter(Struct, eq=False):
         verdict = start.verdict
         ordinary = start.parameters is UNSET and (verdict is None or verdict.answer is None)
         if ordinary and (verdict is None or self._writer.redactor.are_plain(verdict.texts(), repeated=True)):
-            seq = self._writer.write_clean(start)
+            seq = self._writer.write_clean(start, hold=True)  # the record of the batch named all its calls
         else:
             seq = self._writer.write(start)
         if start.batch is not None:
