@@ -262,7 +262,9 @@ async def test_a_slow_reader_gets_what_it_missed_from_the_journal(tmp_path: Path
     assert "".join(event.text for event in found if isinstance(event, TextDelta)).split()[-1] == "4999"
 
 
-async def test_who_joins_before_the_first_prompt_and_reads_later_gets_each_number_once(tmp_path: Path) -> None:
+async def test_who_joins_before_the_first_prompt_and_reads_later_gets_each_number_once(
+    tmp_path: Path,
+) -> None:
     studio = Studio(tmp_path, "one", "two")
     follower = Follower(studio.session.log, studio.session.events)
     await studio.session.run("first")
