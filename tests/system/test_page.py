@@ -237,6 +237,40 @@ def test_a_server_that_was_killed_is_found_again_without_a_word(browser: Any, pr
         page.context.close()
 
 
+HELD_UNTIL_STORED = """() => {
+    const send = window.fetch
+    const stored = () => document.getElementById('state').classList.contains('stored')
+    window.fetch = async (path, options) => {
+        while (path.endsWith('/submit') && !stored()) await new Promise(requestAnimationFrame)
+        return send(path, options)
+    }
+}"""
+"""Has a prompt reach the server after the page has heard that the session is not open there."""
+
+
+def test_a_prompt_that_was_on_its_way_while_the_server_began_anew_is_answered(
+    browser: Any, project: Path
+) -> None:
+    token = "a-token-of-the-tests"
+    with ModelServer("first answer", "second answer").in_thread() as model:
+        it = tab(browser, "http://127.0.0.1")
+        page = it.page
+        with served(model, project, token=token) as server:
+            page.goto(server.page)
+            it.prompt("first prompt")
+            it.see("first answer")
+            it.rest()
+            page.evaluate(HELD_UNTIL_STORED)
+            server.process.kill()
+            page.locator("#lost").wait_for()
+            it.prompt("second prompt")
+        with served(model, project, port=server.port, token=token):
+            it.see("second answer")
+            it.rest()
+            assert page.locator(".prompt").count() == 2
+        page.context.close()
+
+
 def test_hostile_text_is_text(browser: Any, project: Path) -> None:
     attacks = [
         *HOSTILE,

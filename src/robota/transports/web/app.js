@@ -31,13 +31,7 @@ const fail = error => write("fault", oneLine(error?.message, 300))
 const addressOf = (session, event) => `${location.pathname}#session=${session}&event=${event}`
 const visit = address => history.replaceState(null, "", address)
 
-const attempt = action => async (...given) => {
-	try {
-		return await action(...given)
-	} catch (error) {
-		fail(error)
-	}
-}
+const attempt = action => (...given) => action(...given).catch(error => void fail(error))
 
 // The token leaves the address bar at once: addresses are copied and kept.
 async function start() {
@@ -114,22 +108,28 @@ function connect() {
 	following = connection.follow(`/sessions/${id}/events?client=${people.id}&`, following?.after || 0, hear, (state, error) => {
 		if (session !== id) return
 		show("lost", state === "lost")
-		if (state === "ended") info.state = "stored"
+		if (state === "ended") refresh({state: "stored"})
 		if (state !== "live") people.take([])
 		if (error) fail(error)
 		store.arm()
 	})
 }
 
-async function hear(event, numbered) {
+function hear(event, numbered) {
 	if (event.event === "presence") {
 		people.take(event.clients)
 		store.arm()
-	} else if (event.event === "session_changed") {
-		const session = id
-		const given = await read()
-		if (id === session) learn(given || event)
-	} else store.add(event, numbered)
+	} else if (event.event === "session_changed") refresh(event)
+	else store.add(event, numbered)
+}
+
+// What has ended may be open again: a prompt was on its way.
+async function refresh(known) {
+	const session = id
+	const given = (await read()) || known
+	if (id !== session) return
+	learn(given)
+	if (known.state && given.state !== known.state) connect()
 }
 
 const make = given => connection.send("POST", "/sessions", given)
@@ -155,7 +155,7 @@ const change = attempt(async fields => {
 })
 
 async function rename() {
-	const name = id && (await ask("A name for this session", "It is how the session is found again.", title))
+	const name = id && (await ask("A name for this session", "To find the session again.", title))
 	if (name) change({name: oneLine(name)})
 }
 
@@ -169,6 +169,7 @@ async function submit(text, images) {
 	const called = /^\/([\w:-]+)\s*([^]*)$/.exec(text.trim())
 	if (called && !images.length && (await command(called[1], called[2]))) return
 	await request("/submit", {prompt: text, stream: false, images})
+	await ensure()
 }
 
 // A command answers beside the conversation; all else is a prompt.
@@ -181,7 +182,7 @@ async function command(name, args) {
 		say(said.message)
 		transcript.toEnd()
 		rail.load()
-		learn((await read()) || {})
+		refresh({})
 	}
 	return said
 }
@@ -197,7 +198,7 @@ function answer(asked, given) {
 
 async function trust(trustId, trust) {
 	const done = await attempt(request)("/trust", {trustId, trust})
-	learn(done || (await read()) || {})
+	done ? learn(done) : refresh({})
 	if (done) fail()
 	if (done && held) composer.send()
 }

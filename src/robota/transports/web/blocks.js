@@ -234,7 +234,7 @@ const FIXES = [
 
 const error = still(({text, code}) => {
 	const [, fix] = FIXES.find(([known]) => known.test(`${code} ${text}`))
-	return el("div.error", {role: "alert"}, icon("warn"), el("div", el("p", plain(text)), el("p.fix", fix)), el("code.dim", oneLine(code)))
+	return el("div.alarm", {role: "alert"}, icon("warn"), el("div", el("p", plain(text)), el("p.fix", fix)), el("code.dim", oneLine(code)))
 })
 
 const compact = still(({trigger, before, after, summary}) => folded("compact", `Summarised ${trigger === "manual" ? "by hand" : "to make room"}: ${before.toFixed(0)} % → ${after.toFixed(0)} % of the window`, summary || "No summary was kept."))

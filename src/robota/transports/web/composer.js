@@ -40,7 +40,7 @@ export async function send(steering) {
 	if (!filled() || sending) return
 	sending = true
 	close()
-	input.value = "" // a question takes the focus only then
+	input.value = "" // or no question takes the focus
 	try {
 		if (steering && running) await to.steer(text)
 		else await to.submit(text, images.map(({mediaType, data}) => ({mediaType, data})))

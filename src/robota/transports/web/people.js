@@ -16,7 +16,7 @@ export function start(teller, changed) {
 	tell = teller
 	use(localStorage[KEY] || guess())
 	on("me", async () => {
-		const given = await ask("Your name", "Those who watch with you see it beside what you answer.", name)
+		const given = await ask("Your name", "Others see it beside what you answer.", name)
 		if (given) use((localStorage[KEY] = given))
 		changed()
 	})

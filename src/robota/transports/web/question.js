@@ -152,7 +152,7 @@ export function draw(questions, closed, live) {
 	root.ariaLabel = title
 	if (!fresh || !live) return
 	say(`Question: ${title}`)
-	// Who types goes on typing; others can answer with a key.
+	// Who types goes on; others answer with a key.
 	if (!document.activeElement?.matches("input, select, textarea:not(:placeholder-shown)")) root.focus({preventScroll: true})
 }
 

@@ -44,7 +44,7 @@ function draw() {
 	fill(list, [...groups].map(([title, rows]) => el("li", el("h2", oneLine(title)), el("ul", rows.map(row)))))
 	show("older", next)
 	show("none", !sessions.length)
-	write("none", $("search").value ? "Nothing found, in names or in what was said." : "Write a prompt to start a session.")
+	write("none", $("search").value ? "Nothing found in names or prompts." : "Write a prompt to start a session.")
 	if (focused) list.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus()
 }
 

@@ -17,7 +17,7 @@ export function start(given) {
 	on("scroll", scrolled, "scroll")
 	on("pill", toEnd)
 	reset()
-	// After what is new was laid out, so that it is done once.
+	// Once, after what is new was laid out.
 	const watcher = new ResizeObserver(() => following && toEnd())
 	for (const each of [root, scroller]) watcher.observe(each)
 }
