@@ -388,10 +388,9 @@ def stream_words(browser: Any, project: Path, words: list[str]) -> list[str]:
         browser.start_tracing(page=page, categories=["toplevel", "devtools.timeline", "__metadata"])
         gate.open()
         # Asked cheaply, because the question itself is a task of the page.
+        last = "document.querySelector('.answer > :last-child')?.lastChild.textContent"
         with it.told():
-            page.wait_for_function(
-                "() => document.querySelector('.answer > :last-child')?.lastChild.textContent === 'The very end.'"
-            )
+            page.wait_for_function(f"() => {last} === 'The very end.'")
         tasks = long_tasks(browser.stop_tracing())
         heard = page.evaluate("() => document.querySelector('.answer').textContent.match(/word/g).length")
         page.context.close()
