@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robota.core.credentials import is_credential
-from robota.core.env_ref import resolve_env_reference
+from robota.core.credentials import is_credential, resolve_env_reference
 from robota.core.hooks import CommandExecutor, run_hooks
 from robota.core.process import clean_environment, run_process
 from robota.core.tool import ToolContext

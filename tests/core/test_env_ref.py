@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from robota.core.env_ref import (
+from robota.core.credentials import (
     ENV_REFERENCE_PREFIX,
     format_env_reference,
     has_usable_secret_reference,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from robota.core.messages import ImagePart
 from robota.core.tool import ToolResult
-from robota.sessions.permissions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result, truncate_text
+from robota.sessions.permissions.tool_hooks import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result, truncate_text
 
 LIMITS = st.integers(200, 400)
 TEXTS = st.integers(0, 1_500).flatmap(lambda size: st.text("abc\n ", min_size=size, max_size=size))

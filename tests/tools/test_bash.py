@@ -11,7 +11,7 @@ from tests.support.processes import mark, read_fifo, running_with
 
 from robota.core.errors import ConfigurationError
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
-from robota.sessions.permissions.truncation import truncate_result
+from robota.sessions.permissions.tool_hooks import truncate_result
 from robota.tools.builtins.bash import MAX_OUTPUT_CHARACTERS, PROGRESS_CHARACTERS, bash_tool
 from robota.tools.processes import ProcessTable
 

@@ -10,7 +10,7 @@ import sys
 
 import click
 
-from robota.core.env_ref import ENV_REFERENCE_PREFIX
+from robota.core.credentials import ENV_REFERENCE_PREFIX
 from robota.core.errors import ConfigurationError
 from robota.core.provider_definition import ProbeResult, ProviderDefinition
 from robota.providers.choice import KEYS, ProviderArguments, find_named, list_served, make_profile

@@ -67,7 +67,7 @@ _MODULES = {
         "CLAUDE_MODELS DEFAULT_CONTEXT_WINDOW DEFAULT_MAX_OUTPUT ModelDefinition ModelPrice "
         "format_token_count get_model_context_window get_model_max_output get_model_name is_known_model"
     ),
-    "robota.core.env_ref": (
+    "robota.core.credentials": (
         "ENV_REFERENCE_PREFIX format_env_reference has_usable_secret_reference is_env_reference "
         "resolve_env_reference"
     ),

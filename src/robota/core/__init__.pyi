@@ -15,11 +15,11 @@ from robota.core.context import estimate_serialized_context_tokens as estimate_s
 from robota.core.context import read_token_usage as read_token_usage
 from robota.core.context import window_state as window_state
 from robota.core.conversation import ConversationStore as ConversationStore
-from robota.core.env_ref import ENV_REFERENCE_PREFIX as ENV_REFERENCE_PREFIX
-from robota.core.env_ref import format_env_reference as format_env_reference
-from robota.core.env_ref import has_usable_secret_reference as has_usable_secret_reference
-from robota.core.env_ref import is_env_reference as is_env_reference
-from robota.core.env_ref import resolve_env_reference as resolve_env_reference
+from robota.core.credentials import ENV_REFERENCE_PREFIX as ENV_REFERENCE_PREFIX
+from robota.core.credentials import format_env_reference as format_env_reference
+from robota.core.credentials import has_usable_secret_reference as has_usable_secret_reference
+from robota.core.credentials import is_env_reference as is_env_reference
+from robota.core.credentials import resolve_env_reference as resolve_env_reference
 from robota.core.errors import AbortError as AbortError
 from robota.core.errors import AgentBusyError as AgentBusyError
 from robota.core.errors import AuthenticationError as AuthenticationError

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, Self, TypeAlias, cast
 import msgspec
 from msgspec import Struct, field
 
-from robota.core.env_ref import is_env_reference
+from robota.core.credentials import is_env_reference
 from robota.core.errors import ConfigurationError
 
 KeyPlace: TypeAlias = Literal["keyring", "file", "environment"]

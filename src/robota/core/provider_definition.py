@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from robota.core.env_ref import has_usable_secret_reference, is_env_reference
+from robota.core.credentials import has_usable_secret_reference, is_env_reference
 from robota.core.messages import Json
 from robota.core.provider import Provider
 

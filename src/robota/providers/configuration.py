@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
+from robota.core.credentials import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
 from robota.core.errors import AuthenticationError, ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import ChatRequest, Chunk, Provider, ProviderWrapper, get_provider_capabilities

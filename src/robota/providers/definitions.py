@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from robota.core.env_ref import format_env_reference
+from robota.core.credentials import format_env_reference
 from robota.core.errors import ConfigurationError, ProviderError, RobotaError, describe_exception
 from robota.core.messages import Json
 from robota.core.provider import Provider

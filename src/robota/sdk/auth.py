@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from robota.core.env_ref import is_env_reference
+from robota.core.credentials import is_env_reference
 from robota.core.errors import ConfigurationError
 from robota.core.kept_keys import FAILED, SERVICE, KeptKeys, KeyEntry, KeyPlace, try_keyring
 from robota.sdk.provider_profiles import ProviderProfiles

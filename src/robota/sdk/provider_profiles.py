@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
+from robota.core.credentials import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json, JsonObject
 from robota.core.provider import Provider

@@ -177,7 +177,7 @@ class FunctionTool(Generic[P, R]):
     def _describe(self) -> str:
         if callable(self._description):
             return self._description()
-        from robota.tools.docstring import parse_docstring, read_docstring  # noqa: PLC0415 - first use pays
+        from robota.tools.parameters import parse_docstring, read_docstring  # noqa: PLC0415 - first use pays
 
         return parse_docstring(read_docstring(self.function))[0]
 

@@ -14,7 +14,7 @@ from robota.core.process import run_process
 from robota.sdk.places import Places
 from robota.tools.mcp.connection import OpenTransport
 from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.noise import Noise
+from robota.tools.mcp.failure import Noise
 
 if TYPE_CHECKING:
     from robota.sdk.mcp.servers import OpenRelay

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota._lazy_pattern import lazy_pattern
-from robota.core.env_ref import is_env_reference, resolve_env_reference
+from robota.core.credentials import is_env_reference, resolve_env_reference
 from robota.core.messages import Json, JsonObject
 from robota.sdk.problems import Problem
 from robota.tools.mcp.definition import (

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from robota.core.credentials import is_credential
-from robota.core.env_ref import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
+from robota.core.credentials import (
+    ENV_REFERENCE_PREFIX,
+    is_credential,
+    is_env_reference,
+    resolve_env_reference,
+)
 from robota.core.messages import Json
 from robota.sdk.problems import Problem
 from robota.sdk.settings.layers import Layer

@@ -19,8 +19,8 @@ from robota.sessions.permissions.tool_hooks import (
     copy_json,
     describe_call,
     suggest_updates,
+    truncate_text,
 )
-from robota.sessions.permissions.truncation import truncate_text
 
 if TYPE_CHECKING:
     import anyio

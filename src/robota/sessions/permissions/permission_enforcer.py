@@ -24,6 +24,7 @@ from robota.sessions.permissions.consultation import Fault, attempt, consult
 from robota.sessions.permissions.judgement import RuleJudge
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.sessions.permissions.tool_hooks import (
+    MAX_TOOL_OUTPUT_CHARACTERS,
     CallHooks,
     add_context,
     blocked_result,
@@ -31,9 +32,9 @@ from robota.sessions.permissions.tool_hooks import (
     describe_result,
     frame_context,
     replace_output,
+    truncate_result,
     without_frames,
 )
-from robota.sessions.permissions.truncation import MAX_TOOL_OUTPUT_CHARACTERS, truncate_result
 
 if TYPE_CHECKING:
     from robota.sessions.hooks import HookPort

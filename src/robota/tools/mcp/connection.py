@@ -19,8 +19,7 @@ from robota.core.messages import JsonObject
 from robota.core.run_task import is_cancelled
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.failure import ServerError, explain
-from robota.tools.mcp.noise import Noise
+from robota.tools.mcp.failure import Noise, ServerError, explain
 from robota.tools.mcp.offer import Offer, read_offer
 from robota.tools.mcp.open_call import Answers, FillIn, OpenCall, Sample
 

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 
 from robota.core.process_tree import group_is_alive, lowest_relative
 from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.noise import Noise
+from robota.tools.mcp.failure import Noise
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from robota.core.env_ref import is_env_reference, resolve_env_reference
+from robota.core.credentials import is_env_reference, resolve_env_reference
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode, object_of, text_of
 from robota.core.messages import Json, JsonObject

@@ -20,7 +20,40 @@ from robota.tools.files.directory import SystemCalls, open_descriptor, write_all
 from robota.tools.undo.blobs import BlobStore
 from robota.tools.undo.packs import CREATE
 from robota.tools.undo.state import PathState, has_same_content
-from robota.tools.undo.way import Way
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
+
+
+class Way(Struct):
+    system: SystemCalls
+    held: list[tuple[bytes, int]] = []
+    """The directory that was used last and those above it: the next path is mostly near."""
+
+    def to(self, path: bytes) -> tuple[int, bytes]:
+        """The directory of a path, open until the next call, and the last name."""
+        head, _, name = path.rpartition(b"/")
+        if not self.held or self.held[-1][0] != head:
+            self._lead_to(head or b"/")
+        return self.held[-1][1], name
+
+    def _lead_to(self, path: bytes) -> None:
+        held = self.held
+        while held and held[-1][0] not in (b"/", path) and not path.startswith(held[-1][0] + b"/"):
+            self.system.close(held.pop()[1])
+        if not held:
+            held.append((b"/", self.system.open(b"/", _FOLDER)))
+        above, descriptor = held[-1]
+        for part in path[len(above) :].split(b"/"):
+            if part:
+                above = os.path.join(above, part)
+                descriptor = self.system.open(part, _FOLDER, dir_fd=descriptor)
+                held.append((above, descriptor))
+
+    def let_go(self) -> None:
+        """Other directories may have the names of those that are held."""
+        while self.held:
+            self.system.close(self.held.pop()[1])
+
 
 _IN_PLACE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _OWNER_MAY_ALL = 0o700
