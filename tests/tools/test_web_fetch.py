@@ -616,10 +616,12 @@ async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     writer.close()
 
 
-@pytest.mark.parametrize(("behave", "code"), [(greet, "certificate"), (keep_silent, "timeout")])
-async def test_a_server_that_does_not_speak_tls_is_told(behave: Any, code: str) -> None:
+@pytest.mark.parametrize(
+    ("behave", "timeout", "code"), [(greet, 60, "certificate"), (keep_silent, 0.5, "timeout")]
+)
+async def test_a_server_that_does_not_speak_tls_is_told(behave: Any, timeout: float, code: str) -> None:
     async with await asyncio.start_server(behave, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        result = await fetch(f"https://127.0.0.1:{port}/", options={"timeout": 0.5})
+        result = await fetch(f"https://127.0.0.1:{port}/", options={"timeout": timeout})
 
     assert (result.ok, result.error_code) == (False, code)
