@@ -8,11 +8,12 @@ if TYPE_CHECKING:
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, str], namespace: dict[str, object]
+    package: str, homes: Mapping[str, str], namespace: dict[str, object], extras: Mapping[str, str] = {}
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` for a package whose names live in other modules.
 
-    `homes` maps a name to its module. A name that was asked for once is put into `namespace`.
+    `homes` maps a name to its module, `extras` a module to the extra that installs what it imports. A name
+    that was asked for once is put into `namespace`.
     """
 
     def load(name: str) -> object:
@@ -21,7 +22,13 @@ def lazy_names(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415 - importing the package must not cost this
 
-        value = namespace[name] = getattr(import_module(home), name)
+        try:
+            value = namespace[name] = getattr(import_module(home), name)
+        except ModuleNotFoundError as error:
+            if home not in extras:
+                raise
+            sentence = f"{name} needs the package {error.name}: pip install 'robota[{extras[home]}]'"
+            raise ModuleNotFoundError(sentence, name=error.name) from None
         return value
 
     return load, lambda: sorted({*homes, *namespace})

@@ -16,6 +16,11 @@ _MODULES = {
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
+_EXTRAS = {
+    "robota.transports.http.transport": "server",
+    "robota.transports.mcp_server.server": "mcp",
+}
+
 __all__ = list(_HOMES)
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals(), _EXTRAS)

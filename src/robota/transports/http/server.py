@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from robota.core.errors import ConfigurationError
 from robota.transports.http.sse import ABORT
@@ -118,7 +119,7 @@ def make_server(app: ASGIApp) -> Server:
         uvicorn.Config(
             app,
             http=Connection,
-            ws="websockets-sansio",
+            ws=WebSocketsSansIOProtocol,  # by its name it would be looked for when the server has started
             ws_max_size=MESSAGE_BYTES,
             ws_ping_interval=SOCKET_PING_SECONDS,
             ws_ping_timeout=SOCKET_PING_SECONDS,
@@ -141,8 +142,11 @@ async def running(app: ASGIApp, listener: socket.socket) -> AsyncIterator[None]:
     """Answer on a socket while the block runs; afterwards what is under way may end."""
     server = make_server(app)
     task = asyncio.get_running_loop().create_task(server.serve([listener]))
+    task.add_done_callback(lambda _: server.ready.set())  # nobody waits for one that could not start
     try:
         await server.ready.wait()
+        if task.done():
+            task.result()
         yield
     finally:
         server.stop()
