@@ -309,8 +309,7 @@ class Session(Closing):
                 update_web_tools(self)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
-            await self.log.sync()
-            self._leave()
+            await self._leave()
         self.message_count += result.success
         if id:
             self.past.results[id] = result
@@ -331,8 +330,7 @@ class Session(Closing):
             update_web_tools(self)
             result = await self.agent.run("", cut=cut.run, output=output, settings=settings)
         finally:
-            await self.log.sync()
-            self._leave()
+            await self._leave()
         self.message_count += result.success
         if cut.submit_id:
             self.past.results[cut.submit_id] = result
@@ -384,7 +382,7 @@ class Session(Closing):
         try:
             return await self.steps.compact(instructions)
         finally:
-            self._leave()
+            await self._leave()
 
     def abort(self) -> None:
         """Stop what is under way, if something is. Safe from any thread and from signal handlers."""
@@ -399,13 +397,16 @@ class Session(Closing):
         self._ended = asyncio.Event()
         self.steps.aborts_before = aborts
 
-    def _leave(self) -> None:
-        ended, self._ended = self._ended, None
-        self.log.end_round()  # however it ended
-        self.past.cut = None  # what was done has given it up, or taken it to its end
-        self._snapshots.save_if_due()
-        if ended is not None:
-            ended.set()
+    async def _leave(self) -> None:
+        try:
+            await self.log.sync()
+            self.log.end_round()  # however it ended
+            self.past.cut = None  # what was done has given it up, or taken it to its end
+            self._snapshots.save_if_due()
+        finally:  # a store that fails must not leave anybody waiting
+            ended, self._ended = self._ended, None
+            if ended is not None:
+                ended.set()
 
     # --- the conversation -----------------------------------------------------------------------------
 
