@@ -84,7 +84,41 @@ def test_context_and_result_of_tools_are_described(kind: type) -> None:
     assert first_column(section) == set(kind.__struct_fields__)  # type: ignore[attr-defined]
 
 
+VARIATION = """
+from robota import Robota, tool
+from robota.testing import ScriptedProvider
+from robota.tools import bash_tool, read_tool
+
+
+@tool
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@tool(name="look_up")
+async def search(text: str, limit: int = 10) -> list[str]:
+    return [text][:limit]
+
+
+class Shop:
+    @tool
+    def stock(self, item: str) -> int:
+        return len(item)
+
+
+agent = Robota(ScriptedProvider())
+TOOLS = [add, search, Shop().stock, read_tool(), bash_tool()]
+more = [*TOOLS, agent.as_tool("research", "Finds things.")]
+Robota(ScriptedProvider(), tools=TOOLS)
+Robota(ScriptedProvider(), tools=more)
+total: int = add(1, 2)
+items: int = Shop().stock("bolts")
+"""
+"""What people make of the programs: tools in lists that have names, methods, calls of a tool's function."""
+
+
 def write_programs(directory: Path) -> None:
+    (directory / "variation.py").write_text(VARIATION)
     for path in PAGES:
         for found in BLOCK.finditer(path.read_text()):
             line = path.read_text()[: found.start()].count("\n") + 1

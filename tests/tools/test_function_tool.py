@@ -219,7 +219,7 @@ PDF = FilePart(b64encode(b"%PDF-1.4\n%%EOF\n").decode(), "application/pdf")
         (bytearray(PNG), "[Image attached]", (IMAGE,)),
         ([PNG, b"%PDF-1.4\n%%EOF\n"], "[Image, File attached]", (IMAGE, PDF)),
         (b"just text \xc3\xa9", "just text é", ()),
-        (b"\x00\xff\xfe", "[3 bytes that cannot be shown: which are not text, an image or a PDF]", ()),
+        (b"\x00\xff\xfe", "[3 bytes that cannot be shown: they are not text, an image or a PDF]", ()),
         (ImageUriPart("https://example.org/a.png"), "[Image attached]", (ImageUriPart("https://example.org/a.png"),)),
         ([1, "a"], '[1,"a"]', ()),
     ],

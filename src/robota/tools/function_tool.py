@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from robota.core.errors import ConfigurationError, RobotaError, describe_exception
 from robota.core.messages import Json, JsonObject
@@ -19,17 +19,17 @@ from robota.core.own_words import own_words
 from robota.core.tool import ToolClass, ToolContext, ToolResult
 
 if TYPE_CHECKING:
-    from typing_extensions import ParamSpec as ParamSpecWithDefault
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     from robota.core.permissions.subjects import Touches
     from robota.tools.signature import Binding
 
-    P = ParamSpecWithDefault("P", default=...)
-    R = TypeVarWithDefault("R", default=Any)
+    F_co = TypeVarWithDefault("F_co", covariant=True, default=Callable[..., Any])
 else:
-    P, R = ParamSpec("P"), TypeVar("R")
+    F_co = TypeVar("F_co", covariant=True)
 
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 Function: TypeAlias = Callable[..., Any]
 Description: TypeAlias = str | Callable[[], str] | None
 """The text, a function that fetches it when it is first wanted, or `None` for the docstring."""
@@ -39,7 +39,7 @@ _RECEIVERS = (("self",), ("cls",))
 _VARARGS, _GENERATOR = 0x04, 0x20 | 0x200  # flags of code objects, as `inspect` has them
 
 
-class FunctionTool(Generic[P, R]):
+class FunctionTool(Generic[F_co]):
     """A function, and what the model is told about it.
 
     Without `parameters` the schema comes from the signature. With them the schema is the whole contract:
@@ -68,7 +68,7 @@ class FunctionTool(Generic[P, R]):
         name: str,
         description: Description,
         parameters: JsonObject | None,
-        function: Callable[P, R],
+        function: F_co,
         *,
         tool_class: ToolClass | None = None,
         touches: tuple[Touches, ...] = (),
@@ -128,10 +128,11 @@ class FunctionTool(Generic[P, R]):
 
         return wrap(self.name, value)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    # With a ParamSpec instead of one covariant type, mypy would take `[add, search]` for a list of objects.
+    @property
+    def __call__(self) -> F_co:
         """The function itself, for code that is not a model."""
-        result: R = self.function(*args, **kwargs)
-        return result
+        return cast("F_co", self.function)
 
     if not TYPE_CHECKING:  # of a class with `__getattr__` type checkers believe every name
 
@@ -141,7 +142,9 @@ class FunctionTool(Generic[P, R]):
                 return self.function
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[..., R]:
+    def __get__(
+        self: FunctionTool[Callable[..., R]], instance: object, owner: type | None = None
+    ) -> FunctionTool[Callable[..., R]]:
         """The tool of a decorated method, bound to its object like the method would be."""
         code = getattr(self.function, "__code__", None)
         is_method = instance is not None and code is not None and code.co_varnames[:1] in _RECEIVERS
@@ -211,7 +214,7 @@ class FunctionTool(Generic[P, R]):
 
 
 @overload
-def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+def tool(function: F, /) -> FunctionTool[F]: ...
 @overload
 def tool(
     *,
@@ -220,7 +223,7 @@ def tool(
     tool_class: ToolClass | None = None,
     touches: tuple[Touches, ...] = (),
     timeout: float | None = None,
-) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+) -> Callable[[F], FunctionTool[F]]: ...
 def tool(
     function: Function | None = None,
     /,
@@ -259,9 +262,7 @@ def tool(
     return decorate if function is None else decorate(function, sys._getframe(1))
 
 
-def create_function_tool(
-    name: str, description: str, parameters: JsonObject, fn: Callable[P, R]
-) -> FunctionTool[P, R]:
+def create_function_tool(name: str, description: str, parameters: JsonObject, fn: F) -> FunctionTool[F]:
     """A tool with a schema written by hand."""
     return FunctionTool(name, description, parameters, fn)
 

@@ -64,7 +64,7 @@ def _recognise(data: bytes) -> Part:
     try:
         return TextPart(data.decode())
     except UnicodeDecodeError:
-        reason = medium.problem if medium is not None else "which are not text, an image or a PDF"
+        reason = medium.problem if medium is not None else "they are not text, an image or a PDF"
         return TextPart(f"[{len(data):,} bytes that cannot be shown: {reason}]")
 
 

@@ -228,7 +228,7 @@ def _bind_with_pydantic(signature: Signature, tool_name: str) -> tuple[JsonObjec
         adapter = None if others is UNSET else pydantic.TypeAdapter(dict[str, others])
         drafted = model.model_json_schema(ref_template="#/$defs/{model}")
     except (pydantic.PydanticUserError, TypeError, NameError) as error:
-        why = f"no schema can be made of its types: {str(error).splitlines()[0]}"
+        why = f"no schema can be made of its types: {str(error).splitlines()[0].rstrip('.')}"
         refuse(tool_name, why, "use JSON types, dataclasses, TypedDict, msgspec or pydantic models.", error)
     properties = {one.name: drafted["properties"][one.label] for one in signature.parameters}
     for name in own:
