@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pydoc
+import subprocess
+import sys
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import robota
 from robota import Plugin, Robota, Session, _stubs, run_sync, tool
-from robota.core import SessionBusyError
+from robota.core import ConfigurationError, SessionBusyError
+from robota.sessions import SessionStore
 from robota.testing import ScriptedProvider
+from robota.tools import bash_tool
+from robota.transports.http.server import bind, running
 
 HAVE_NONE = (BaseException, dict)
 """Types whose constructors are not ours to describe."""
@@ -80,3 +89,96 @@ def test_code_without_a_loop_closes_what_it_used() -> None:
     with pytest.raises(SessionBusyError, match="was shut down"):
         session.run_sync("again")
     assert run_sync(asyncio.sleep(0, "done")) == "done"
+
+
+PROVIDER = ScriptedProvider("hello", repeat=True)
+R: Any = robota  # what is given wrongly, a type checker would refuse
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "the name of a provider": (lambda: R.Robota("openai"), "'openai' is not a provider: pass an instance"),
+    "a class": (lambda: R.Robota(ScriptedProvider), "ScriptedProvider'> is not a provider"),
+    "one tool": (lambda: R.Robota(PROVIDER, tools="Bash"), "tools must be a list of tools, not 'Bash'."),
+    "a maker of tools": (
+        lambda: R.Robota(PROVIDER, tools=[bash_tool]),
+        "bash_tool is not a tool: decorate it with @tool, or call it if it makes one.",
+    ),
+    "words as messages": (lambda: R.Robota(PROVIDER, messages=["hi"]), "A message must be a UserMessage"),
+    "a word for a number": (
+        lambda: R.ModelSettings(temperature="hot"),
+        "ModelSettings.temperature takes a number or None, not a string.",
+    ),
+    "one text to stop at": (lambda: R.ModelSettings(stop="END"), "write stop=('END',)."),
+    "a word for seconds": (lambda: R.RunLimits(idle_timeout="60"), "RunLimits.idle_timeout takes a number"),
+    "the path of a store": (
+        lambda: R.Session(provider=PROVIDER, store="sessions"),
+        "'sessions' is not a session store: create_project_session_store(path) opens one in a directory.",
+    ),
+    "the path of an assistant's store": (
+        lambda: R.InteractiveSession(provider=PROVIDER, session_store="sessions"),
+        "'sessions' is not a session store",
+    ),
+    "no handler": (
+        lambda: R.Session(provider=PROVIDER, permission_handler=True),
+        "A handler is a function that takes a question, not True.",
+    ),
+    "a mode": (
+        lambda: R.InteractiveSession(provider=PROVIDER, permission_mode="yolo"),
+        "There is no permission mode 'yolo'",
+    ),
+    "one source": (
+        lambda: R.InteractiveSession(provider=PROVIDER, setting_sources="user"),
+        "write setting_sources=('user',).",
+    ),
+    "dollars as a budget": (
+        lambda: R.InteractiveSession(provider=PROVIDER, budget=5),
+        "budget takes Budget, not a value of type int.",
+    ),
+    "no listener": (
+        lambda: R.InteractiveSession(provider=PROVIDER).on("text_delta", None),
+        "A listener is a function that takes an event, not None.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_in_one_sentence_where_it_is_made(mistake: str) -> None:
+    make, sentence = MISTAKES[mistake]
+    with pytest.raises(ConfigurationError) as refusal:
+        make()
+    assert sentence in str(refusal.value)
+
+
+class FullDisk(SessionStore):
+    def open_journal(self, *_: Any, **__: Any) -> Any:
+        raise OSError("no space left")
+
+
+@pytest.mark.anyio
+async def test_a_store_that_fails_leaves_nobody_waiting(tmp_path: Path) -> None:
+    session = Session(provider=ScriptedProvider("hello"), store=FullDisk(str(tmp_path)))
+    with pytest.raises(OSError, match="no space left"):
+        await session.run("hi")
+    assert not session.is_running
+    with pytest.raises(OSError, match="no space left"):
+        await session.shutdown()
+
+
+@pytest.mark.anyio
+async def test_a_server_that_cannot_start_says_so() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None: ...
+
+    listener = bind("127.0.0.1", 0)
+    listener.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        async with running(app, listener):
+            pass
+
+
+def test_a_missing_extra_is_named_with_the_command_that_installs_it() -> None:
+    program = (
+        "import sys; sys.modules['websockets'] = None\nfrom robota.transports import create_http_transport"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: create_http_transport needs the package websockets: "
+        "pip install 'robota[server]'"
+    )

@@ -156,7 +156,7 @@ async def test_endpoints_hear_what_each_of_them_wants_and_events_of_ones_own() -
         ({}, "needs the option url"),
         ({"url": "ftp://x"}, "posted"),
         ({"url": "https://x.example", "events": ["tool.execute"]}, "knows no event 'tool.execute'"),
-        ({"url": "https://x.example", "events": "*"}, "list of texts"),
+        ({"url": "https://x.example", "events": "*"}, "list of strings"),
         ({"url": "https://x.example", "timeout": 0}, "timeout"),
         ({"url": "https://x.example", "max_concurrency": 0}, "max_concurrency"),
         ({"endpoints": [{"adress": "x"}]}, "endpoint"),

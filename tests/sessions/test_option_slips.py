@@ -53,15 +53,15 @@ def with_hooks(hooks: Any) -> Session:
 
 
 SLIPS: dict[str, tuple[Callable[[], object], str]] = {
-    "one text for allow": (
+    "one string for allow": (
         lambda: Rules(allow="Read"),
-        "PermissionRules.allow is a list of texts, not one text: write allow=('Read',).",
+        "PermissionRules.allow is a list of strings, not one string: write allow=('Read',).",
     ),
-    "one text for deny": (lambda: Rules(deny="Bash(rm *)"), "write deny=('Bash(rm *)',)."),
+    "one string for deny": (lambda: Rules(deny="Bash(rm *)"), "write deny=('Bash(rm *)',)."),
     "a number among rules": (lambda: Rules(ask=(3,)), "PermissionRules.ask[0] is a value of type int"),
     "a dict of rules": (
         lambda: Rules(deny={"Bash": True}),
-        "PermissionRules.deny is a list of texts, not a dict",
+        "PermissionRules.deny is a list of strings, not a dict",
     ),
     "an open parenthesis": (
         lambda: Rules(deny=("Bash(rm",)),
@@ -74,7 +74,7 @@ SLIPS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "one directory": (
         lambda: LiveRules(additional_dirs="/srv"),
-        "additional_dirs is a list of texts, not one text",
+        "additional_dirs is a list of strings, not one string",
     ),
     "a dict for rules": (
         lambda: Options(permissions={"deny": ["Bash"]}),
@@ -132,17 +132,17 @@ SLIPS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: make_session(SessionOptions(hooks={"PreToolUse": HOOK})),
         "PreToolUse: expected a list of groups, got a dict",
     ),
-    "one secret": (lambda: Redactor("correct horse"), "secrets is a list of texts, not one text"),
+    "one secret": (lambda: Redactor("correct horse"), "secrets is a list of strings, not one string"),
     "one variable for commands": (
         lambda: bash_tool(keep_variables="PGPASSWORD"),
-        "keep_variables is a list of texts",
+        "keep_variables is a list of strings",
     ),
     "one variable for hooks": (
         lambda: CommandExecutor(keep_variables="PGPASSWORD"),
-        "keep_variables is a list of texts",
+        "keep_variables is a list of strings",
     ),
-    "one host": (lambda: web_fetch_tool(allowed_hosts="example.org"), "allowed_hosts is a list of texts"),
-    "one file not to read": (lambda: Sandbox("auto", deny_read="~/.ssh"), "deny_read is a list of texts"),
+    "one host": (lambda: web_fetch_tool(allowed_hosts="example.org"), "allowed_hosts is a list of strings"),
+    "one file not to read": (lambda: Sandbox("auto", deny_read="~/.ssh"), "deny_read is a list of strings"),
     "a network": (
         lambda: Sandbox("auto", network=cast(Any, "none")),
         "The network of a sandbox is 'off' or 'on', not 'none'.",

@@ -67,6 +67,8 @@ class EventBus:
         if not (isinstance(kind, type) and issubclass(kind, Event)):
             raise ConfigurationError(f"{kind!r} is not an event type; robota.core.events has them.")
         code = getattr(listener, "__code__", None)
+        if not callable(listener):
+            raise ConfigurationError(f"A listener is a function that takes an event, not {listener!r}.")
         if code is not None and code.co_flags & _COROUTINE:
             raise ConfigurationError(
                 f"Listener {listener!r} is asynchronous; listeners are plain functions. "

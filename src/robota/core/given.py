@@ -12,20 +12,20 @@ from robota.core.errors import ConfigurationError
 
 
 def require_texts(place: str, given: object) -> tuple[str, ...]:
-    """A list of texts as a tuple. A bare string would be read letter by letter, so it is refused."""
+    """A list of strings as a tuple. A bare string would be read letter by letter, so it is refused."""
     if isinstance(given, str):
         raise ConfigurationError(
-            f"{place} is a list of texts, not one text: write {place.rpartition('.')[2]}=({given!r},)."
+            f"{place} is a list of strings, not one string: write {place.rpartition('.')[2]}=({given!r},)."
         )
     if not isinstance(given, list | tuple) and (
         isinstance(given, (Mapping, bytes)) or not isinstance(given, Iterable)
     ):
-        raise ConfigurationError(f"{place} is a list of texts, not {kind_of_value(given)}.")
+        raise ConfigurationError(f"{place} is a list of strings, not {kind_of_value(given)}.")
     texts = tuple(given)
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             raise ConfigurationError(
-                f"{place}[{position}] is {kind_of_value(text)}; only texts belong there."
+                f"{place}[{position}] is {kind_of_value(text)}; only strings belong there."
             )
     return texts
 
@@ -44,9 +44,38 @@ def require_kind(place: str, given: object, *kinds: type[Any]) -> None:
         raise ConfigurationError(f"{place} takes {names}, not {kind_of_value(given)}.")
 
 
+_PLAIN: dict[str, tuple[tuple[type, ...], str]] = {
+    "bool": ((bool,), "True or False"),
+    "int": ((int,), "a whole number"),
+    "int | None": ((int, type(None)), "a whole number or None"),
+    "float": ((int, float), "a number"),
+    "float | None": ((int, float, type(None)), "a number or None"),
+    "str": ((str,), "a string"),
+    "str | None": ((str, type(None)), "a string or None"),
+}
+
+
+def check_fields(options: object) -> None:
+    """Refuse values of the wrong type in the fields of plain types; the others are for whoever uses them."""
+    for name, annotation in type(options).__annotations__.items():
+        kinds, words = _PLAIN.get(annotation, ((object,), ""))
+        value = getattr(options, name)
+        if not isinstance(value, kinds):
+            raise ConfigurationError(
+                f"{type(options).__name__}.{name} takes {words}, not {kind_of_value(value)}."
+            )
+
+
+def check_count(name: str, value: int) -> int:
+    """A usable limit: a whole number, not negative."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ConfigurationError(f"{name} must be a non-negative integer, not {value!r}.")
+
+
 def kind_of_value(value: object) -> str:
     """What a value is, in words."""
-    names = {type(None): "None", dict: "a dict", list: "a list", tuple: "a tuple", str: "a text"}
+    names = {type(None): "None", dict: "a dict", list: "a list", tuple: "a tuple", str: "a string"}
     return names.get(type(value)) or f"a value of type {type(value).__name__}"
 
 

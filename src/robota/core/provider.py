@@ -16,6 +16,7 @@ from robota.core.closing import AsyncClosing
 from robota.core.encoded import EncodedHistory
 from robota.core.errors import ConfigurationError
 from robota.core.events import PayloadKind
+from robota.core.given import check_fields, require_texts
 from robota.core.messages import Json, JsonObject, Message, ReasoningBlock, StopReason, TokenUsage, ToolCall
 
 # --- what goes in ------------------------------------------------------------------------------------
@@ -36,6 +37,10 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     stop: tuple[str, ...] = ()
     extra: Mapping[str, Json] = field(default_factory=dict)
     """Fields passed to the provider's request body as they are."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        require_texts("ModelSettings.stop", self.stop)
 
 
 class NativeWebTools(Struct, frozen=True, kw_only=True):
@@ -237,10 +242,20 @@ def assert_native_web_tools_available(provider: Provider, wanted: NativeWebTools
         )
 
 
+def check_provider(provider: object) -> None:
+    named = isinstance(getattr(provider, "name", None), str)
+    if isinstance(provider, type) or not named or not callable(getattr(provider, "stream", None)):
+        raise ConfigurationError(
+            f"{provider!r} is not a provider: pass an instance of one, such as choose_provider() finds; one "
+            "of your own needs a `name` and an async generator method `stream(request)`."
+        )
+
+
 class ProviderWrapper(AsyncClosing):
     """Looks like the provider inside; a subclass changes how `stream` reaches it."""
 
     def __init__(self, inner: Provider) -> None:
+        check_provider(inner)
         self.inner = inner
 
     @property

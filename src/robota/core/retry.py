@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from robota.core.errors import CircuitBreakerOpenError, NetworkError, ProviderError, RateLimitError
+from robota.core.given import check_fields
 from robota.core.messages import TokenUsage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
@@ -47,6 +48,9 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     max_delay: float = 30.0
     max_retry_after: float = 60.0
     """The longest wait a service may ask for. If it wants more, the call fails with an error that says so."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class CircuitBreaker(Struct, eq=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from robota.core.closing import Closing
 from robota.core.conversation import ConversationStore
 from robota.core.errors import AgentBusyError, ConfigurationError
 from robota.core.events import TurnEvent
+from robota.core.given import check_count, check_fields
 from robota.core.loop import Loop
 from robota.core.messages import HistoryEntry, Json, Message, Part, Prompt
 from robota.core.models import get_model_context_window
@@ -25,14 +26,12 @@ from robota.core.provider import (
     NativeWebTools,
     Provider,
     assert_native_web_tools_available,
+    check_provider,
 )
 from robota.core.run import CutRun, OutputKind, OutputT, RunOptions, RunResult, RunState, RunSteps
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
 from robota.core.tool import Ask, Delegate, FileVersions, Tool, Toolset, name_tools, tool_schema
 from robota.core.tool_call import RunTool, invoke_tool
-
-if TYPE_CHECKING:
-    from robota.core.agent_tool import AgentTool
 
 DEFAULT_MAX_ROUNDS = 10
 DEFAULT_MAX_IDENTICAL_FAILURES = 3
@@ -52,6 +51,9 @@ class ModelChoice(Struct, frozen=True):
     native_web_tools: NativeWebTools | None = None
     """Tools of the model's own service to ask for."""
 
+    def __post_init__(self) -> None:
+        check_provider(self.provider)
+
     @property
     def window(self) -> int:
         return self.context_window or get_model_context_window(self.model)
@@ -64,7 +66,7 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     """Seconds a model call may be silent; `None` or a non-positive number waits for ever."""
     total_timeout: float | None = None
     """Seconds a model call may take in all, however much it says; likewise."""
-    max_parallel_tools: int | None = None
+    max_parallel_tools: float | None = None
     """`None` runs all tools of an answer at once; below 1 means one."""
     tool_timeout: float | None = None
     """Seconds a tool may run, unless it says otherwise itself; waiting for permission does not count."""
@@ -72,6 +74,9 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     """How often the same call may fail in consecutive rounds; 0 for ever."""
     capacity_hint: str = DEFAULT_CAPACITY_HINT
     """What the user is advised to do when the conversation no longer fits."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True):
@@ -98,6 +103,9 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     notice: Callable[[str], None] | None = None
     """How plugins tell the user something."""
     ports: Ports = REAL_WORLD
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 DEFAULT_LIMITS = RunLimits()
@@ -149,7 +157,7 @@ class Robota(Closing):
         self.max_rounds = check_count("max_rounds", max_rounds)
         self.conversation = ConversationStore(config.ports) if conversation is None else conversation
         for message in messages:
-            self.conversation.append(message)
+            self.inject(message)
         self.events = EventBus()
         self._chain: PluginChain | None = None
         self.control: RunTask | None = None
@@ -325,7 +333,7 @@ class Robota(Closing):
 
     def inject(self, message: Message) -> None:
         """Put a message into the conversation without asking the model."""
-        self.conversation.append(message)
+        self.conversation.append(check_message(message))
 
     def clear(self) -> None:
         """Forget the conversation; the next run begins a new one."""
@@ -336,7 +344,7 @@ class Robota(Closing):
         self.conversation.clear()
         self._conversation_id = ""
 
-    def as_tool(self, name: str, description: str) -> AgentTool:
+    def as_tool(self, name: str, description: str) -> Tool:
         """A tool by which another agent gives tasks to agents like this one."""
         from robota.core.agent_tool import AgentTool  # noqa: PLC0415 - for those who use it
 
@@ -376,19 +384,9 @@ def check_options(*given: object) -> None:
 
 
 def check_agent(agent: Robota) -> None:
-    """Refuse what cannot work before anything begins: no provider, web tools it lacks, an unusable schema."""
-    check_provider(agent.provider)
+    """Refuse what cannot work before anything begins: web tools the provider lacks, an unusable schema."""
     assert_native_web_tools_available(agent.provider, agent.using.native_web_tools)
     assert agent.toolset is not None
-
-
-def check_provider(provider: object) -> None:
-    named = isinstance(getattr(provider, "name", None), str)
-    if isinstance(provider, type) or not named or not callable(getattr(provider, "stream", None)):
-        raise ConfigurationError(
-            f"{provider!r} is not a provider: it needs a `name` and an async generator method "
-            "`stream(request)`."
-        )
 
 
 def check_prompt(prompt: object) -> None:
@@ -400,8 +398,10 @@ def check_prompt(prompt: object) -> None:
         )
 
 
-def check_count(name: str, value: int) -> int:
-    """A usable limit: a whole number, not negative."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise ConfigurationError(f"{name} must be a non-negative integer, not {value!r}.")
+def check_message(message: Message) -> Message:
+    if isinstance(message, Message):
+        return message
+    raise ConfigurationError(
+        "A message must be a UserMessage, AssistantMessage, ToolMessage or SystemMessage, "
+        f"not {message!r:.80}."
+    )

@@ -189,12 +189,11 @@ class Toolset(Struct, frozen=True):
 def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:
     """The tools by their names; what is not a tool, and a name that comes twice, is refused."""
     named: dict[str, Tool] = {}
-    try:
-        given = iter(tools)
-    except TypeError:
-        raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.") from None
+    given: object = tools
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.")
     checked: type | None = None
-    for tool in given:
+    for tool in tools:
         kind = type(tool)
         if kind is not checked:  # most tools of an agent are of one class
             if isinstance(tool, type) or not hasattr(tool, "run"):
@@ -213,7 +212,10 @@ def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:
 
 
 def _no_tool(given: object) -> ConfigurationError:
-    return ConfigurationError(f"{given!r} is not a tool: decorate the function with @tool.")
+    name = getattr(given, "__qualname__", None)
+    if name is None:
+        return ConfigurationError(f"{given!r} is not a tool: decorate a function with @tool.")
+    return ConfigurationError(f"{name} is not a tool: decorate it with @tool, or call it if it makes one.")
 
 
 _schemas: WeakValueDictionary[int, ToolSchema] = WeakValueDictionary()

@@ -24,7 +24,7 @@ USUAL_OPTIONS: dict[str, type] = {"headers": dict, "vision": bool, "files": bool
 _ABILITIES = ("vision", "files", "output_schema")
 _WORDS: dict[type, str] = {
     bool: "true or false",
-    str: "a text",
+    str: "a string",
     int: "a whole number",
     float: "a number",
     dict: "an object",

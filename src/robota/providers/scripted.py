@@ -169,7 +169,7 @@ def define() -> ProviderDefinition:
     def create(config: ProviderConfig) -> ScriptedProvider:
         replies = read_options(config, TITLE, {"replies": list}).get("replies", [REPLY])
         if not replies or not all(isinstance(reply, str) for reply in replies):
-            raise ConfigurationError("The option 'replies' of the scripted model must be a list of texts.")
+            raise ConfigurationError("The option 'replies' of the scripted model must be a list of strings.")
         return ScriptedProvider(*replies, repeat=True)
 
     async def refresh(config: ProviderConfig) -> ModelCatalog:

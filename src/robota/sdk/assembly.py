@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from anyio import to_thread
@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.errors import ConfigurationError, UnknownNameError
-from robota.core.given import suggest
+from robota.core.given import check_count, require_kind, require_texts, suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
 from robota.core.ports import new_uuid
 from robota.core.provider import ModelSettings, NativeWebTools, Provider, get_provider_capabilities
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
-from robota.core.tool import Tool
+from robota.core.tool import Tool, name_tools
 from robota.sdk.context.active_references import CONTEXT_REFERENCES
 from robota.sdk.context.session_context import LANGUAGE, SessionContext
 from robota.sdk.context.system_prompt import build_system_prompt
@@ -40,18 +40,19 @@ from robota.sessions.options import (
     PermissionOptions,
     SessionOptions,
 )
+from robota.sessions.parts import check_store
 from robota.sessions.questions import Questions
 from robota.sessions.redaction import Redactor
 from robota.sessions.session import Session
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
+from robota.sessions.usage.budget import Budget
 
 if TYPE_CHECKING:
     from robota.core.plugin import Plugin
     from robota.sdk.background.watchdog import WatchdogLimits
     from robota.sdk.mcp.servers import OpenRelay
     from robota.sessions.start import SessionStart
-    from robota.sessions.usage.budget import Budget
     from robota.tools.builtins.bash import Terminal
     from robota.tools.files.editor import EditorFiles
 
@@ -130,6 +131,23 @@ class Wanted(Struct, frozen=True, kw_only=True):
     fork: bool = False
     trust: bool | None = None
     more: MoreOptions
+
+    def __post_init__(self) -> None:
+        """What cannot work is refused where it is given, not at the first prompt."""
+        given: Mapping[str, Any] = self.more
+        check_store(self.store)
+        if self.permission_mode is not None:
+            require_mode(self.permission_mode)
+        if not isinstance(tools := given.get("tools", ()), Iterator):
+            name_tools(tools)
+        for name in ("builtin_tools", "plugin_dirs", "secrets", "setting_sources", "skills"):
+            if isinstance(given.get(name), str):
+                require_texts(name, given[name])
+        require_kind("plugins", given.get("plugins", ()), list, tuple)
+        require_kind("model", self.model, str, type(None))
+        require_kind("settings", given.get("settings") or {}, Mapping)
+        check_count("max_turns", given.get("max_turns", 0))
+        require_kind("budget", given.get("budget"), Budget, type(None))
 
 
 class Assembly:

@@ -22,8 +22,8 @@ from robota.core.events import PromptQueued, TurnEvent
 from robota.core.given import refuse_unknown
 from robota.core.messages import HistoryEntry, Message, Prompt, prompt_text
 from robota.core.permissions import PermissionMode
-from robota.core.provider import ModelSettings, Provider
-from robota.core.robota import check_prompt, check_provider
+from robota.core.provider import ModelSettings, Provider, check_provider
+from robota.core.robota import check_prompt
 from robota.core.run import OutputKind, OutputT, RunResult
 from robota.sdk.assembly import Assembly, MoreOptions, Wanted, choose_id
 from robota.sdk.commands.builtin_source import BuiltinCommandSource

@@ -46,6 +46,8 @@ class Listeners:
                 raise ConfigurationError(f"There is no event {name!r}; {suggest(name, {*known, *OWN_NAMES})}")
             return self._events.on(kind, listener)
         code = getattr(listener, "__code__", None)
+        if not callable(listener):
+            raise ConfigurationError(f"A listener is a function that takes an event, not {listener!r}.")
         if code is not None and code.co_flags & _COROUTINE:
             raise ConfigurationError(
                 f"Listener {listener!r} is asynchronous; listeners are plain functions. To await, iterate "

@@ -17,8 +17,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.events import ModelChanged
 from robota.core.messages import AssistantMessage, FilePart, ImagePart, ImageUriPart, Message
 from robota.core.models import describe_unknown_model, is_known_model
-from robota.core.provider import Provider, get_provider_capabilities
-from robota.core.robota import check_provider
+from robota.core.provider import Provider, check_provider, get_provider_capabilities
 from robota.sessions.description import choose_web_tools
 from robota.sessions.usage.budget import BudgetedProvider
 from robota.sessions.usage.meter import find_default_model

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
 
 from msgspec import Struct
 
-from robota.core.given import require_kind, require_texts
+from robota.core.given import check_fields, require_kind, require_texts
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import DEFAULT_LIMITS, DEFAULT_SETTINGS, RunLimits
 from robota.core.tool_call import RunTool, invoke_tool
-from robota.sessions.context_window_tracker import DEFAULT_AUTO_COMPACT_THRESHOLD, AutoCompactThreshold
+from robota.sessions.context_window_tracker import (
+    DEFAULT_AUTO_COMPACT_THRESHOLD,
+    AutoCompactThreshold,
+    check_threshold,
+)
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 
 if TYPE_CHECKING:
@@ -98,6 +102,10 @@ class CompactionOptions(Struct, frozen=True, kw_only=True):
     sections: Sections | None = None
     """What must survive a compaction word for word: rules, open todos, the plan."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_threshold(self.threshold)
+
 
 class JournalOptions(Struct, frozen=True, kw_only=True):
     """How a session is written down."""
@@ -110,6 +118,9 @@ class JournalOptions(Struct, frozen=True, kw_only=True):
     """Wait for the disk where a power cut must not lose anything."""
     redactor: Redactor | None = None
     """Knows the secrets of this process, so that they are written nowhere."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class SessionOptions(Struct, frozen=True, kw_only=True):
@@ -152,6 +163,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
         require_kind("SessionOptions.settings", self.settings, ModelSettings)
         require_kind("SessionOptions.compaction", self.compaction, CompactionOptions)
         require_kind("SessionOptions.journal", self.journal, JournalOptions)
+        check_fields(self)
 
     def hook_options(self) -> HookOptions:
         given = self.hooks

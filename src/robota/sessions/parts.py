@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from robota.core.conversation import ConversationStore
+from robota.core.errors import ConfigurationError
 from robota.core.messages import JsonObject
 from robota.core.provider import Provider
 from robota.core.questions import (
@@ -80,6 +81,14 @@ def make_config(session: Session) -> AgentConfig:
     )
 
 
+def check_store(store: object) -> None:
+    """Refuse what is not a store, such as the path of one."""
+    if store is not None and not callable(getattr(store, "open_journal", None)):
+        raise ConfigurationError(
+            f"{store!r} is not a session store: create_project_session_store(path) opens one in a directory."
+        )
+
+
 def make_log(
     session_id: str,
     agent: Robota,
@@ -89,6 +98,7 @@ def make_log(
     known: SessionStart | None,
 ) -> SessionLog:
     """`known` is what the journal has of the session already."""
+    check_store(store)
     if store is not None:
         check_session_id(session_id)
     secrets = SessionSecrets(options.journal.redactor)
@@ -142,6 +152,9 @@ def make_questions(
 def attach_handlers(
     questions: Questions, approve: PermissionHandler | None, ask: QuestionHandler | None
 ) -> None:
+    for handler in (approve, ask):
+        if handler is not None and not callable(handler):
+            raise ConfigurationError(f"A handler is a function that takes a question, not {handler!r}.")
     if approve is not None:
         questions.attach(_only(PermissionQuestion, approve))
     if ask is not None:

@@ -145,7 +145,7 @@ def test_a_reference_to_a_variable_that_is_not_set_names_the_variable() -> None:
         ("anthropic", {"promptCaching": "yes"}, "must be true or false"),
         ("openai", {"api": "soap"}, "'responses' or 'chat'"),
         ("ollama", {"headers": {"x": 1}}, "must hold texts only"),
-        ("scripted", {"replies": [1]}, "must be a list of texts"),
+        ("scripted", {"replies": [1]}, "must be a list of strings"),
         ("qwen", {"region": "mars"}, "no region 'mars': use one of singapore, beijing"),
         ("qwen", {"builtInWebTools": {"webSeek": True}}, "has webSearch and webFetch, each true or false"),
     ],

@@ -178,7 +178,7 @@ def load_rules(rules: object, kind: RuleKind) -> RuleSet:
     if not isinstance(rules, (tuple, list)) and (
         not isinstance(rules, Iterable) or isinstance(rules, (Mapping, bytes))
     ):
-        return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of texts", None),))
+        return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of strings", None),))
     given = tuple(rules)
     try:
         return _parse_texts(given, kind)

@@ -158,7 +158,7 @@ class _Reader:
     def _list(self, key: str) -> list[Any]:
         value = self.written.get(key) or []
         if not isinstance(value, list):
-            raise _UnusableError(f"Its `{key}` must be a list of texts.")
+            raise _UnusableError(f"Its `{key}` must be a list of strings.")
         return value
 
     def _table(self, key: str) -> JsonObject:

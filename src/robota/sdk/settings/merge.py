@@ -29,7 +29,7 @@ _STEERS_US = lazy_pattern(
 )
 """Variables that decide which service is asked, how it is reached or by what key."""
 _WORDS = {
-    "string": "a text", "boolean": "true or false", "integer": "a whole number", "number": "a number",
+    "string": "a string", "boolean": "true or false", "integer": "a whole number", "number": "a number",
     "array": "a list", "object": "an object", "null": "null",
 }  # fmt: skip
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -196,7 +196,7 @@ def describe_kind(kind: Kind) -> str:
 
 def _mistaken(expected: str, value: Json) -> str:
     """A sentence about a wrong value; a text is shown only if it is a word, so that no secret is."""
-    names = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list"}
+    names = {str: "a string", bool: "true or false", int: "a number", float: "a number", list: "a list"}
     given = names.get(type(value), "null" if value is None else "an object")
     if isinstance(value, bool | int | float):
         given = str(value).lower()

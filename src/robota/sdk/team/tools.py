@@ -17,8 +17,8 @@ from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.permissions.modes import ToolClass
-from robota.core.provider import ModelSettings, Provider
-from robota.core.robota import Robota, check_provider
+from robota.core.provider import ModelSettings, Provider, check_provider
+from robota.core.robota import Robota
 from robota.core.run import RunResult
 from robota.core.templates import AgentTemplate, AgentTemplates
 from robota.core.tool import Tool, ToolContext, ToolResult

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 from robota.core.errors import ConfigurationError, RobotaError
+from robota.core.given import require_kind
 from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, ProviderWrapper, TextChunk
 from robota.core.reply import open_stream
@@ -329,6 +330,7 @@ class Admission:
     def limit(self, budget: Budget, provider: Provider) -> None:
         """Check a budget before each request. Without one, and without that of others who share the ledger,
         events alone tell what was used."""
+        require_kind("budget", budget, Budget)
         self.budget = budget
         if self._known is None:
             self._known = BudgetedProvider(provider, self._ledger, budget, on_notice=self._on_notice)
