@@ -282,7 +282,10 @@ def test_a_single_word_that_is_nearly_a_command_is_not_sent(tmp_path: Path) -> N
         ready(terminal)
         terminal.type("/hepl\r")
         terminal.until("There is no command /hepl: did you mean /help?")
-        terminal.type("/hepl me\r")
+        assert terminal.lines[-2] == "> /hepl"
+        terminal.type("\x15/nothing-like-it\r")
+        terminal.until("There is no command /nothing-like-it: /help lists them.")
+        terminal.type("\x15/hepl me\r")
         terminal.until("To a path.")
         idle(terminal)
         terminal.type(" /hepl\r")

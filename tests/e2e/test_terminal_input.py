@@ -78,6 +78,7 @@ def test_a_shell_line_runs_in_the_session(tmp_path: Path) -> None:
         ready(terminal)
         terminal.type("!echo a$((20+3))b > made; cat made\r")
         terminal.until("a23b")
+        idle(terminal)
         terminal.type("what was it?\r")
         terminal.until("I see it.")
         idle(terminal)

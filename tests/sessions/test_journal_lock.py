@@ -59,7 +59,9 @@ def test_a_second_process_is_told_who_has_the_session(
     assert str(refusal.value).startswith(
         f"Session s1 is open in process {other_process.pid} on {host} since 20"
     )
-    assert str(refusal.value).endswith("Z: close it there, or fork it.")
+    assert str(refusal.value).endswith(
+        "Z: close it there, or fork it (--fork-session, or fork_session=True)."
+    )
     assert (refusal.value.pid, refusal.value.host) == (other_process.pid, host)
     assert count(path) == 1
 

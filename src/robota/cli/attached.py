@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from robota.cli.opening import read_own_settings
@@ -128,7 +128,7 @@ class AttachedHost:
     async def list_checkpoints(self) -> Sequence[Checkpoint]:
         raise ConfigurationError(f"{ELSEWHERE} /rewind list shows what it can go back to.")
 
-    async def run_shell_line(self, command: str) -> ToolResult:
+    async def run_shell_line(self, command: str, hear: Callable[[str], None]) -> ToolResult:
         raise ConfigurationError(f"{ELSEWHERE} run commands of your own where it runs.")
 
     async def open_session(self, session_id: str | None, *, fork: bool = False) -> AttachedSession:

@@ -87,10 +87,10 @@ class Host:
     async def list_checkpoints(self) -> Sequence[Checkpoint]:
         return await self.session.kit.checkpoints.all()
 
-    async def run_shell_line(self, command: str) -> ToolResult:
+    async def run_shell_line(self, command: str, hear: Callable[[str], None]) -> ToolResult:
         from robota.sdk.shell_line import run_shell_line  # noqa: PLC0415 - for those who type one
 
-        return await run_shell_line(self.session, command)
+        return await run_shell_line(self.session, command, hear)
 
     async def list_sessions(self) -> Sequence[KeptSession]:
         known = [] if self._store is None else self._store.list(cwd=self.session.cwd)

@@ -35,7 +35,7 @@ TOLD = "The user ran a command:\n<command>\n{command}\n</command>\n<output>\n{ou
 async def run_shell_line(
     host: InteractiveSession, command: str, progress: Callable[[str], None] | None = None
 ) -> ToolResult:
-    """Run it and tell the model; `progress` hears what it prints."""
+    """Run it and tell the model, also if it is cancelled; `progress` hears what it prints."""
     session = await host.ready()
     tool = session.agent.toolset.tools.get("Bash")
     if tool is None:
@@ -46,10 +46,13 @@ async def run_shell_line(
     context = ToolContext(
         tool_name="Bash", session_id=session.session_id, cwd=session.cwd, progress=progress or _unheard
     )
-    result = await _enforcer(session).run_tool(call, context)
-    output = result.content if result.ok else result.error or "It could not be run."
-    told = make_injected(session, "user", TOLD.format(command=command, output=output))
-    inject(session, replace(told, metadata={"origin": SHELL_LINE, DISPLAY: f"!{command}"}))
+    output = "The user stopped it before it had ended."
+    try:
+        result = await _enforcer(session).run_tool(call, context)
+        output = result.content if result.ok else result.error or "It could not be run."
+    finally:
+        told = make_injected(session, "user", TOLD.format(command=command, output=output))
+        inject(session, replace(told, metadata={"origin": SHELL_LINE, DISPLAY: f"!{command}"}))
     return result
 
 

@@ -141,6 +141,12 @@ class TerminalApp:
             self.surface.invalidate()
         self._spin()
 
+    def typed(self) -> None:
+        """What stands in the line is another text: a key that waits for its second press begins again."""
+        self._pressed.clear()
+        if self.region.hint:
+            self.hint("")
+
     def hint(self, text: str, seconds: float = 0.0) -> None:
         """A line for the moment, in the place of the status."""
         if self._hinting is not None:
@@ -183,7 +189,10 @@ class TerminalApp:
         if pick:
             await pick_session(self)
         if first_prompt.strip():
-            self.turns.send(first_prompt, first_prompt)
+            refused = self.turns.send(first_prompt, first_prompt)
+            if refused:
+                self.editing.refill(first_prompt)
+                self.hint(refused)
 
     async def _warm_up(self) -> None:
         await self.printing.warm_up()
@@ -240,7 +249,7 @@ class TerminalApp:
             return
         if self.turns.busy:
             self._stop_turn()
-        elif not self.input.text:
+        elif not self.turns.stop_shells() and not self.input.text:
             if self._again("escape"):
                 self.hint("")
                 self.spawn(pick_rewind(self))
@@ -257,8 +266,9 @@ class TerminalApp:
             self._stop_turn()
         elif dialog is not None:
             dialog.settle(dialog.escape)
-        else:
+        elif not self.turns.stop_shells():
             self.input.reset()
+            self._pressed["interrupt"] = time.monotonic()  # to empty the line is not to type
         self.hint(self.words("again-to-leave"), AGAIN_SECONDS)
 
     def _stop_turn(self) -> None:
@@ -270,7 +280,10 @@ class TerminalApp:
         """The next permission mode; the one that allows everything is not among them."""
         mode = self.session.permission_mode
         after = MODES[(MODES.index(mode) + 1) % len(MODES)] if mode in MODES else MODES[0]
-        self.turns.command("mode", after)
+        self.spawn(self._set_mode(after))
+
+    async def _set_mode(self, mode: str) -> None:
+        self.hint(await self.turns.call_now("mode", mode), AGAIN_SECONDS)
 
     def expand(self) -> None:
         """Print what was left out of the last block that is shortened."""

@@ -18,19 +18,23 @@ from robota.tui.paste import Pastes
 if TYPE_CHECKING:
     from robota.tui.app import TerminalApp
 
+STEERED_SECONDS = 4.0
+
 
 class PromptHistory(History):
-    """The prompts of a project, for the keys that look for them."""
+    """The prompts of a project, for the keys that look for them. The next session has no pastes of this one,
+    so it is left them unfolded."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, pastes: Pastes) -> None:
         super().__init__()
         self._path = path
+        self._pastes = pastes
 
     def load_history_strings(self) -> Iterable[str]:
         return reversed(load_prompts(self._path))
 
     def store_string(self, string: str) -> None:
-        keep_prompt(self._path, string)
+        keep_prompt(self._path, self._pastes.unfold(string))
 
 
 class Editing:
@@ -42,7 +46,7 @@ class Editing:
         self.images = Images()
         self.buffer = Buffer(
             multiline=True,
-            history=PromptHistory(history_path),
+            history=PromptHistory(history_path, self.pastes),
             complete_while_typing=True,
             tempfile_suffix=".md",
         )
@@ -52,8 +56,7 @@ class Editing:
         self.buffer.completer = completer
 
     def _changed(self) -> None:
-        if self._app.region.hint:
-            self._app.hint("")
+        self._app.typed()
         self._app.region.focus()
 
     # --- sending ------------------------------------------------------------------------------------
@@ -63,10 +66,11 @@ class Editing:
         if not text.strip():
             return
         prompt = self.images.attach(self.pastes.unfold(text))
-        if self._app.turns.send(prompt, text.rstrip()):
-            self._sent()
+        refused = self._app.turns.send(prompt, text.rstrip())
+        if refused:
+            self._app.hint(refused)
         else:
-            self._app.hint(self._app.words("queue-full"))
+            self._sent()
 
     def steer(self) -> None:
         """Tell the model at work; what waits, if the line is empty."""
@@ -75,35 +79,27 @@ class Editing:
         if not text.strip() or not app.turns.busy:
             return
         if not self.buffer.text:
-            self._restore()
             app.session.cancel_queue()
         app.turns.steer(self.images.attach(self.pastes.unfold(text)))
         self._sent()
+        app.hint(app.words("steered"), STEERED_SECONDS)
 
     def _sent(self) -> None:
         self.buffer.reset(append_to_history=True)
-        self.pastes.clear()
-        self.images.clear()
         self._app.hint("")
 
     def take_back(self) -> None:
         """The prompt that waits comes back into the line."""
         text = self._app.session.pending_prompt
         if text is not None:
-            if not self.buffer.text:
-                self._restore()
             self._app.session.cancel_queue()
             self.refill(text)
 
-    def _restore(self) -> None:
-        self.pastes.restore()
-        self.images.restore()
-
     def refill(self, text: str) -> None:
-        """Put a text into the line, unless something stands there."""
-        if not self.buffer.text:
-            self.buffer.text = text
-            self.buffer.cursor_position = len(text)
+        """Put a text into the line, above what stands there."""
+        written = self.buffer.text
+        self.buffer.text = f"{text}\n{written}" if written.strip() else text
+        self.buffer.cursor_position = len(self.buffer.text)
 
     # --- what goes in -------------------------------------------------------------------------------
 

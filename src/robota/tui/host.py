@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -62,8 +62,8 @@ class TerminalHost(Protocol):
         """The prompts that the present session can go back to."""
         ...
 
-    async def run_shell_line(self, command: str) -> ToolResult:
-        """A command of the user's own, beside the conversation."""
+    async def run_shell_line(self, command: str, hear: Callable[[str], None]) -> ToolResult:
+        """A command of the user's own, beside the conversation; `hear` is told what it prints."""
         ...
 
     async def open_session(self, session_id: str | None, *, fork: bool = False) -> ShownSession:

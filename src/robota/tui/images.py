@@ -34,8 +34,7 @@ class Images:
 
     def __init__(self) -> None:
         self._parts: list[ImagePart] = []
-        self._sent: list[ImagePart] = []
-        """Those of the last prompt that had any, which may come back."""
+        """Of the whole session: a prompt comes back from the queue, from the history, or refused."""
 
     def add(self, data: bytes, mime_type: str) -> str:
         """The mark that goes into the input."""
@@ -47,15 +46,6 @@ class Images:
         numbers = [int(number) for number in _MARK.findall(text)]
         found = [self._parts[number - 1] for number in numbers if 0 < number <= len(self._parts)]
         return (TextPart(text), *found) if found else text
-
-    def clear(self) -> None:
-        """After sending: the numbers begin again."""
-        if self._parts:
-            self._parts, self._sent = [], self._parts
-
-    def restore(self) -> None:
-        """What was sent has come back into the empty line."""
-        self._parts = list(self._sent)
 
 
 def dropped_image(text: str) -> tuple[bytes, str] | None:

@@ -68,6 +68,11 @@ class LineInput:
     def is_asking(self) -> bool:
         return bool(self._readings)
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether somebody sits at it."""
+        return self._screen is not None
+
     async def read(self, prompt: str, *, text: str = "", history: Sequence[str] = ()) -> str | None:
         """The next line, `None` at the end of the input."""
         reading = _Reading(prompt, LineEditor(text, history))

@@ -111,7 +111,8 @@ class LineView:
         now, agent = time.monotonic(), f"[{tool.agent}] " if tool.agent else ""
         if tool.call_id not in self._told:
             self._told[tool.call_id] = now
-            self.remark(f"● {agent}{tool.name}({tool.about})")
+            if not tool.is_shell:  # that is on the screen: somebody typed it there
+                self.remark(f"● {agent}{tool.shown}")
         elif tool.lines and now - self._told[tool.call_id] >= PROGRESS_SECONDS:
             self._told[tool.call_id] = now
             self.remark(f"  {agent}{tool.name} {show_seconds(now - tool.since)}: {tool.lines[-1]}")

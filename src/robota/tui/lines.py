@@ -92,7 +92,8 @@ class LineMode:
         task.add_done_callback(self._tasks.discard)
 
     def refill(self, text: str) -> None:
-        self._draft = " ".join(text.split("\n"))
+        if self.input.is_typed:  # what comes from a file is not for anybody to correct
+            self._draft = " ".join(text.split("\n"))
 
     def notify(self, text: str) -> None:
         """A question is on the screen; there is no other place for it."""
@@ -125,7 +126,7 @@ class LineMode:
         if pick:
             await choose_session(self)
         if first_prompt.strip():
-            self.turns.send(first_prompt, first_prompt)
+            self._submit(first_prompt)
         else:
             self.presenter.notice(self.words("lines.hello"))
         while True:
@@ -154,7 +155,11 @@ class LineMode:
         self._history.append(line)
         keep_prompt(self._history_path, line)
         self.view.typed = [neutralise(line)]
-        self.turns.send(line, line)
+        self._submit(line)
+
+    def _submit(self, line: str) -> None:
+        if refused := self.turns.send(line, line):
+            self.presenter.notice(refused)
 
     def _steer(self, line: str) -> bool:
         """A line that was typed while a turn runs: the model hears it before its next round if it begins with

@@ -176,7 +176,7 @@ class Region:
         shown: list[Row] = []
         for tool in self.live.tools[-SHOWN_TOOLS:]:
             took = seconds_shown(time.monotonic() - tool.since) if tool.since else ""
-            about = cut(f"{tool.name}({tool.about})", max(4, width - 12))
+            about = cut(tool.shown, max(4, width - 12))
             shown.append([("class:running", "⟳ "), ("", about), ("class:dim", f"  {took}")])
             room = TOOL_LINES if len(self.live.tools) == 1 else 1
             shown += [[("class:dim", cut(f"  │ {line}", width))] for line in tool.lines[-room:]]

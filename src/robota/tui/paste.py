@@ -13,8 +13,7 @@ class Pastes:
     def __init__(self, words: Words) -> None:
         self._words = words
         self._texts: dict[str, str] = {}
-        self._sent: dict[str, str] = {}
-        """Those of the last prompt that had any, which may come back."""
+        """Of the whole session: a prompt comes back from the queue, from the history, or refused."""
 
     def fold(self, text: str) -> str:
         """What goes into the input: the text itself unless it is long."""
@@ -30,12 +29,3 @@ class Pastes:
         for mark, pasted in self._texts.items():
             text = pasted.join(text.split(mark))
         return text
-
-    def clear(self) -> None:
-        """After sending: the numbers begin again."""
-        if self._texts:
-            self._texts, self._sent = {}, self._texts
-
-    def restore(self) -> None:
-        """What was sent has come back into the empty line."""
-        self._texts = dict(self._sent)

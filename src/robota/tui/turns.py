@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -19,6 +20,7 @@ from robota.sdk.commands.effects import (
     ResumePicker,
     Rewound,
 )
+from robota.sdk.view.model import SHELL
 from robota.tui.pickers import pick_session, pick_task
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from robota.tui.front import FrontEnd
 
 LEAVE = ("/exit", "/quit", "exit", "quit")
-SHELL = "!"
 _ONE_NAME = re.compile(r"/[\w:.-]+")
 logger = logging.getLogger(__name__)
 
@@ -36,44 +37,56 @@ class Turns:
 
     def __init__(self, app: FrontEnd) -> None:
         self._app = app
-        self._shells = 0
+        self._shells: set[asyncio.Task[object]] = set()
 
     @property
     def busy(self) -> bool:
         return self._app.session.is_executing
 
-    def send(self, prompt: Prompt, shown: str) -> bool:
-        """Have it worked on, now or after the turn under way; false when another waits already."""
+    def send(self, prompt: Prompt, shown: str) -> str:
+        """Have it worked on, now or after the turn under way; why not, if it is not taken."""
         app = self._app
         if shown.strip() in LEAVE:
             app.leave(0)
-        elif shown.startswith(SHELL) and shown[1:].strip():
-            app.spawn(
-                self._run_shell(str(prompt)[1:].strip() if isinstance(prompt, str) else shown[1:].strip())
-            )
+        elif shown.startswith(SHELL):
+            command = (prompt if isinstance(prompt, str) else shown)[1:].strip()
+            if not command:
+                return app.words("shell.empty")
+            app.spawn(self._run_shell(command))
         elif app.session.pending_prompt is not None:
-            return False
-        elif near := self._find_meant(shown):
-            app.presenter.notice(app.words("command.unknown", name=shown.strip(), near=f"/{near}"))
+            return app.words("queue-full")
+        elif unknown := self._miss_command(shown):
+            return unknown
         else:
             app.spawn(self._take(prompt, shown))
-        return True
+        return ""
 
-    def _find_meant(self, line: str) -> str | None:
-        """The command that somebody meant who typed one word behind a slash that names nothing, neither a
-        command nor a file."""
-        word = line.strip()
+    def _miss_command(self, line: str) -> str:
+        """What to say to one word behind a slash that names nothing, neither a command nor a file."""
+        word, app = line.strip(), self._app
         if not line.startswith("/") or not _ONE_NAME.fullmatch(word) or os.path.exists(word):
-            return None
-        commands = self._app.session.commands
+            return ""
+        commands = app.session.commands
         if commands.find(word[1:]) is not None:
-            return None
-        return nearest(word[1:], [each.name for each in commands.commands()])
+            return ""
+        near = nearest(word[1:], [each.name for each in commands.commands()])
+        if near is None:
+            return app.words("command.unknown", name=word)
+        return app.words("command.near", name=word, near=f"/{near}")
 
     def command(self, name: str, arguments: str) -> None:
         """Call a command for the user."""
         line = f"/{name} {arguments}"
         self._app.spawn(self._take(line, line))
+
+    async def call_now(self, name: str, arguments: str) -> str:
+        """Call a command at once, also in the middle of a turn, and print nothing; what it answers."""
+        try:
+            answer = await self._app.session.execute_command(name, arguments)
+        except RobotaError as error:
+            return str(error)
+        self._app.presenter.refresh()
+        return "" if answer is None else answer.message
 
     def steer(self, prompt: Prompt) -> None:
         """Tell the model before its next round."""
@@ -90,6 +103,7 @@ class Turns:
             presenter.flush()
             if result.error is not None and result.command is None and presenter.failures == failures:
                 presenter.error(str(result.error))  # it failed before there was anything to tell of
+                app.editing.refill(shown)
             if result.command is not None:
                 presenter.show_command(shown, result.command)
                 await self._carry_out(result.command)
@@ -97,6 +111,7 @@ class Turns:
             app.editing.refill(shown)
         except RobotaError as error:
             presenter.error(str(error))
+            app.editing.refill(shown)
         except Exception as error:
             logger.exception("turn")
             presenter.error(app.words("internal-error", error=f"{type(error).__name__}: {error}"))
@@ -104,14 +119,28 @@ class Turns:
             app.turn_ended()
 
     async def _run_shell(self, command: str) -> None:
-        """A command of the user's own, shown as one."""
+        """A command of the user's own: in sight while it runs, then shown as a command."""
         app = self._app
+        presenter = app.presenter
+        answer = CommandResult(app.words("view.interrupted"), success=False)
+        task = asyncio.current_task()
+        assert task is not None  # the front end spawned it
+        self._shells.add(task)
         try:
-            result = await app.host.run_shell_line(command)
+            with presenter.running(command) as hear:
+                result = await app.host.run_shell_line(command, hear)
             answer = CommandResult(result.content if result.ok else result.error or "", success=result.ok)
-            app.presenter.show_command(f"{SHELL}{command}", answer)
         except RobotaError as error:
-            app.presenter.error(str(error))
+            answer = CommandResult(str(error), success=False)
+        finally:
+            self._shells.discard(task)
+            presenter.show_command(f"{SHELL}{command}", answer)
+
+    def stop_shells(self) -> bool:
+        """End the user's own commands; whether there were any."""
+        for task in self._shells:
+            task.cancel()
+        return bool(self._shells)
 
     # --- what commands want of a terminal -----------------------------------------------------------
 

@@ -20,6 +20,8 @@ BlockFormat: TypeAlias = Literal["plain", "markdown", "code", "diff"]
 Activity: TypeAlias = Literal["idle", "thinking", "answering", "tools", "waiting", "retrying"]
 """What a session is at. `waiting`: for the user's answer."""
 TodoState: TypeAlias = Literal["pending", "in_progress", "completed"]
+SHELL = "!"
+"""Before a command that the user runs."""
 Say: TypeAlias = Callable[..., str]
 """`say("view.more-lines", count=3)`: a sentence of the interface in the user's language."""
 
@@ -63,6 +65,15 @@ class RunningTool(Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...] = ()
     """The last that it printed."""
     agent: str = ""
+
+    @property
+    def is_shell(self) -> bool:
+        """Whether the user runs it, and not the model."""
+        return self.name == SHELL
+
+    @property
+    def shown(self) -> str:
+        return f"{SHELL}{self.about}" if self.is_shell else f"{self.name}({self.about})"
 
 
 class RunningTask(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from robota.core.background import TaskSnapshot
 from robota.core.events import BackgroundTaskChanged, ToolProgressed, ToolStarted
 from robota.core.questions import Question
-from robota.sdk.view.model import Activity, Live, RunningTask, RunningTool, Todo
+from robota.sdk.view.model import SHELL, Activity, Live, RunningTask, RunningTool, Todo
 from robota.sdk.view.neutral import neutral_line, neutral_output, neutralise
 from robota.sdk.view.tool_view import about
 
@@ -53,7 +53,7 @@ class Moment:
             activity=self._activity(),
             tail=tail,
             thinking=neutralise(thinking),
-            since=self._since,
+            since=self._since if self.working else min((call.since for call in self._calls()), default=0.0),
             tokens=self._characters // CHARACTERS_PER_TOKEN,
             tools=tuple(self.tools.values()),
             tasks=tuple(self.tasks.values()),
@@ -64,13 +64,17 @@ class Moment:
     def _activity(self) -> Activity:
         if self.questions:
             return "waiting"
+        if self._calls():
+            return "tools"
         if not self.working:
             return "idle"
-        if self.tools:
-            return "tools"
         if self.retrying:
             return "retrying"
         return "answering" if self.said else "thinking"
+
+    def _calls(self) -> list[RunningTool]:
+        """Those of the turn, or, between turns, what the user runs."""
+        return [tool for tool in self.tools.values() if tool.is_shell is not self.working]
 
     def begin(self) -> None:
         self.working, self.streamed = True, False
@@ -83,7 +87,7 @@ class Moment:
     def end(self) -> None:
         self.working = False
         self.begin_round()
-        self.tools.clear()
+        self.tools = {key: tool for key, tool in self.tools.items() if tool.is_shell}
         self.agents.clear()
 
     def hear_words(self, characters: int) -> None:
@@ -116,12 +120,22 @@ class Moment:
             agent=agent,
         )
 
+    def start_shell(self, command: str) -> str:
+        """A command that the user runs; it goes on when a turn ends. Its key."""
+        key = f"{SHELL}{time.monotonic()}"
+        self.tools[key] = RunningTool(
+            call_id=key, name=SHELL, about=neutral_line(command), since=time.monotonic()
+        )
+        return key
+
     def hear_progress(self, event: ToolProgressed, agent: str = "") -> None:
-        tool = self.tools.get(agent + event.call_id)
+        self.hear_output(agent + event.call_id, event.text)
+
+    def hear_output(self, key: str, text: str) -> None:
+        tool = self.tools.get(key)
         if tool is not None:
-            new = [line[:PROGRESS_WIDTH] for line in neutral_output(event.text).split("\n") if line.strip()]
-            lines = (*tool.lines, *new)[-PROGRESS_LINES:]
-            self.tools[agent + event.call_id] = replace(tool, lines=lines)
+            new = [line[:PROGRESS_WIDTH] for line in neutral_output(text).split("\n") if line.strip()]
+            self.tools[key] = replace(tool, lines=(*tool.lines, *new)[-PROGRESS_LINES:])
 
     def end_tool(self, call_id: str, agent: str = "") -> None:
         self.tools.pop(agent + call_id, None)

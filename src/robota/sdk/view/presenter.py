@@ -109,6 +109,16 @@ class Presenter:
         finally:
             self.answers_command = False
 
+    @contextmanager
+    def running(self, command: str) -> Iterator[Callable[[str], None]]:
+        """A command of the user's own, as a call under way; gives who hears what it prints."""
+        call_id = self.moment.start_shell(command)
+        self._later()
+        try:
+            yield lambda text: self._later(lambda: self.moment.hear_output(call_id, text))
+        finally:
+            self._later(lambda: self.moment.end_tool(call_id))
+
     def show_command(self, line: str, result: CommandResult) -> None:
         """A command as it was typed, and what it answered."""
         self._later(

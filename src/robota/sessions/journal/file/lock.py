@@ -120,7 +120,7 @@ class JournalLock(Struct, eq=False):
             return None
 
     def _refusal(self, holder: Holder | None) -> SessionLockedError:
-        advice = "close it there, or fork it."
+        advice = "close it there, or fork it (--fork-session, or fork_session=True)."
         if holder is None:
             return SessionLockedError(f"Session {self._session_id} is open in another process: {advice}")
         return SessionLockedError(
