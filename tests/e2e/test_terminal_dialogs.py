@@ -40,6 +40,9 @@ def test_a_command_can_be_changed_before_it_is_allowed(tmp_path: Path) -> None:
 
     assert not (tmp_path / "one").exists()
     assert (tmp_path / "two").exists()
+    assert "✓ Bash(touch two)" in terminal.text
+    assert "Bash(touch one)" not in terminal.text
+    assert results(server)[0].startswith("[The user changed the command before it ran: touch two]")
 
 
 def test_a_no_may_come_with_a_word_to_the_model(tmp_path: Path) -> None:
@@ -139,6 +142,8 @@ def test_a_question_of_the_model_is_answered_from_a_list_or_in_own_words(tmp_pat
 
     assert "Blue" in results(server)[0]
     assert "a warm green" in results(server)[1]
+    assert "· Which colour?\n> Blue" in terminal.text
+    assert "AskUserQuestion" not in terminal.text  # what the model is told is not for the screen
 
 
 @pytest.mark.parametrize("steps", [0, 200], ids=["short", "long"])
@@ -159,6 +164,7 @@ def test_a_plan_is_shown_and_approved(tmp_path: Path, steps: int) -> None:
         terminal.until("Off to work.")
         idle(terminal)
         terminal.until(lambda seen: "Mode: plan" not in seen.lines[-1])
+        assert "ExitPlanMode" not in terminal.text
 
 
 def test_esc_twice_goes_back_to_before_a_prompt(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 from msgspec import Struct
 
-from robota.core.messages import JsonObject
+from robota.core.messages import Json, JsonObject
 
 AnswerScope: TypeAlias = Literal["once", "session", "project"]
 
@@ -83,7 +83,7 @@ class PermissionAnswer(
     scope: AnswerScope = "once"
     """How long a yes counts."""
     message: str = ""
-    """What the model is told with a no."""
+    """What the model is told with a no, or before the result."""
     updated_input: JsonObject | None = None
     """The input to run instead. It is judged again, and a changed one is allowed only once."""
 
@@ -162,6 +162,15 @@ def _read_short(question: Question, given: object) -> Answer | None:
             if isinstance(given, list | tuple) and all(isinstance(each, str) for each in given):
                 return ChoiceAnswer(chosen=tuple(given))
     return None
+
+
+def allow_changed(question: PermissionQuestion, name: str, value: Json) -> PermissionAnswer:
+    """A yes to the call with another value, of which the model is told."""
+    return PermissionAnswer(
+        allow=True,
+        message=f"The user changed the {name} before it ran: {value}",
+        updated_input={**question.tool_input, name: value},
+    )
 
 
 def answer_to_plain(answer: Answer | None) -> Any:

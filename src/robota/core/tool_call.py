@@ -26,6 +26,8 @@ NOT_STARTED = "not_started"
 TIMED_OUT = "timeout"
 NEVER_RAN = frozenset((UNKNOWN_TOOL, INVALID_ARGUMENTS, TRUNCATED_ARGUMENTS, INTERRUPTED_CALL, NOT_STARTED))
 """Codes of results that no tool gave."""
+RAN_WITH = "ranWith"
+"""In the metadata of a result: the arguments of a call that somebody changed before it ran."""
 
 
 class PreparedCall(Struct, frozen=True, kw_only=True):

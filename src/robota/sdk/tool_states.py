@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from robota.core.events import ToolEnded, ToolOutcome, ToolStarted
 from robota.core.messages import Json
+from robota.core.tool_call import RAN_WITH
 
 ARGUMENT_SHOWN = 80
 TAIL_KEPT = 30
@@ -83,16 +84,23 @@ def call_order(call: ToolState | ToolEnded) -> tuple[int, int]:
 
 
 def _describe(event: ToolStarted | ToolEnded, result: ToolOutcome | None = None) -> ToolState:
-    file, lines = find_change(event.tool_name, event.arguments)
+    arguments = ran_with(event) if isinstance(event, ToolEnded) else event.arguments
+    file, lines = find_change(event.tool_name, arguments)
     return ToolState(
         tool_name=event.tool_name,
-        first_arg=first_argument(event.arguments),
+        first_arg=first_argument(arguments),
         is_running=result is None,
         result=result,
         diff_lines=lines,
         diff_file=file,
         call_id=event.call_id,
     )
+
+
+def ran_with(event: ToolEnded) -> Mapping[str, Json]:
+    """The arguments with which a call ran: the user, or a hook, may have changed them."""
+    changed = event.metadata.get(RAN_WITH)
+    return changed if isinstance(changed, dict) else event.arguments
 
 
 def first_argument(arguments: Mapping[str, Json]) -> str:

@@ -15,6 +15,7 @@ from robota.core.questions import (
     PermissionQuestion,
     PlanAnswer,
     PlanQuestion,
+    allow_changed,
 )
 from robota.sdk.view.neutral import visible
 from robota.tui.dialogs import Dialog, Line, Option
@@ -57,9 +58,7 @@ def permission_dialog(question: PermissionQuestion, words: Words, rows: int) -> 
                 label=words("permission.edit"),
                 entry=True,
                 text=command,
-                value=lambda text: PermissionAnswer(
-                    allow=True, updated_input={**question.tool_input, EDITABLE: text}
-                ),
+                value=lambda text: allow_changed(question, EDITABLE, text),
             )
         )
     no = len(options)

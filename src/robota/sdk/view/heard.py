@@ -32,6 +32,7 @@ from robota.core.events import (
 from robota.core.messages import UserMessage
 from robota.core.questions import ChoiceQuestion, PlanQuestion
 from robota.sdk.timeline import show_message
+from robota.sdk.tool_states import ran_with
 from robota.sdk.view.moment import task_label
 from robota.sdk.view.neutral import neutral_line, neutralise
 from robota.sdk.view.tool_view import about, change, has_failed, preview, read_todos
@@ -39,6 +40,8 @@ from robota.sdk.view.tool_view import about, change, has_failed, preview, read_t
 if TYPE_CHECKING:
     from robota.sdk.view.presenter import Presenter
 
+TOLD_OTHERWISE = ("AskUserQuestion", "ExitPlanMode")
+"""Calls whose question and answer are blocks already; what they give is for the model."""
 _BOXES = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
@@ -99,6 +102,9 @@ def hear_tool_end(to: Presenter, event: ToolEnded) -> None:
         to.moment.todos = todos
         to.emit("todo", "\n".join(f"{_BOXES[each.state]} {each.text}" for each in todos))
         return
+    waited = to.moment.waited.pop(event.call_id, 0.0)
+    if event.tool_name in TOLD_OTHERWISE and event.outcome == "success":
+        return
     changed = change(event, to.say)
     result = None if changed else preview(event, to.say)
     to.emit(
@@ -106,9 +112,9 @@ def hear_tool_end(to: Presenter, event: ToolEnded) -> None:
         result.text if result else "",
         full=result.full if result else "",
         title=neutral_line(event.tool_name),
-        about=about(event.arguments),
+        about=about(ran_with(event)),
         state="error" if event.outcome == "success" and has_failed(event) else event.outcome,
-        seconds=event.duration,
+        seconds=max(0.0, event.duration - waited),
     )
     if changed:
         file, lines = changed
@@ -147,7 +153,7 @@ def hear_change(to: Presenter, event: Event) -> None:
 
 def hear_question(to: Presenter, event: QuestionAsked) -> None:
     question = event.question
-    to.moment.questions[question.id] = question
+    to.moment.ask(question)
     to.end_text()
     if isinstance(question, PlanQuestion):
         to.emit("notice", to.say("view.plan"))
@@ -155,7 +161,7 @@ def hear_question(to: Presenter, event: QuestionAsked) -> None:
 
 
 def hear_answer(to: Presenter, event: QuestionClosed) -> None:
-    question = to.moment.questions.pop(event.id, None)
+    question = to.moment.end_question(event.id)
     given = event.answer if isinstance(event.answer, dict) else {}
     if isinstance(question, ChoiceQuestion):
         chosen = given.get("chosen") or ()

@@ -25,8 +25,8 @@ class Moment:
     """The state behind `Live`."""
 
     __slots__ = (
-        "_characters", "_since", "agents", "questions", "retrying", "said", "streamed", "tasks", "thinking",
-        "thinking_since", "todos", "tools", "working",
+        "_asked", "_characters", "_since", "agents", "questions", "retrying", "said", "streamed", "tasks",
+        "thinking", "thinking_since", "todos", "tools", "waited", "working",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -39,6 +39,9 @@ class Moment:
         self.thinking: list[str] = []
         self.thinking_since = 0.0
         self.questions: dict[str, Question] = {}
+        self._asked: dict[str, float] = {}
+        self.waited: dict[str, float] = {}
+        """How long calls have waited for their user, which is none of their own time."""
         self.tools: dict[str, RunningTool] = {}
         self.tasks: dict[str, RunningTask] = {}
         self.todos: Sequence[Todo] = ()
@@ -89,6 +92,7 @@ class Moment:
         self.begin_round()
         self.tools = {key: tool for key, tool in self.tools.items() if tool.is_shell}
         self.agents.clear()
+        self.waited.clear()
 
     def hear_words(self, characters: int) -> None:
         self.said, self.streamed, self.retrying = True, True, False
@@ -110,6 +114,17 @@ class Moment:
         thought = "".join(self.thinking)
         self.thinking.clear()
         return thought, time.monotonic() - self.thinking_since
+
+    def ask(self, question: Question) -> None:
+        self.questions[question.id] = question
+        self._asked[question.id] = time.monotonic()
+
+    def end_question(self, id: str) -> Question | None:
+        question, asked = self.questions.pop(id, None), self._asked.pop(id, None)
+        if question is not None and asked is not None and question.call_id:
+            before = self.waited.get(question.call_id, 0.0)
+            self.waited[question.call_id] = before + time.monotonic() - asked
+        return question
 
     def start_tool(self, event: ToolStarted, agent: str = "") -> None:
         self.tools[agent + event.call_id] = RunningTool(

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from robota.core.events import ToolEnded
 from robota.core.messages import Json
-from robota.sdk.tool_states import DiffLine, find_change, first_argument
+from robota.sdk.tool_states import DiffLine, find_change, first_argument, ran_with
 from robota.sdk.view.model import Say, Todo, TodoState
 from robota.sdk.view.neutral import neutral_line, neutral_output, neutralise
 
@@ -74,7 +74,7 @@ def change(event: ToolEnded, say: Say) -> tuple[str, Shortened] | None:
     """The file that a call changed and its lines, with signs; `None` when it did not."""
     if event.outcome != "success":
         return None
-    file, lines = find_change(event.tool_name, event.arguments)
+    file, lines = find_change(event.tool_name, ran_with(event))
     if file is None or all(line.kind == "same" for line in lines):
         return None
     return neutral_line(file), shorten_diff([_mark(line) for line in _near_changes(lines)], say)

@@ -133,7 +133,7 @@ class ApprovalDesk(Struct, eq=False):
             case.grant_rules()
             if answer.scope == "project":
                 await self._save(case.rules)
-        case.by = "user"
+        case.by, case.note = "user", answer.message
         return None
 
     async def _change_input(

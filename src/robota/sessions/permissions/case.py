@@ -14,7 +14,7 @@ from robota.core.permissions.subjects import subjects
 from robota.core.plain_text import clean_sentence
 from robota.core.schema import check
 from robota.core.tool import ToolResult
-from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall
+from robota.core.tool_call import INVALID_ARGUMENTS, RAN_WITH, PreparedCall
 from robota.sessions.permissions.consultation import consult
 from robota.sessions.permissions.judgement import DecidedBy, Judge, Judgement, Terms
 from robota.sessions.permissions.live_rules import LiveRules
@@ -46,6 +46,8 @@ class PermissionCase(Struct, eq=False):
     rules: tuple[str, ...] = ()
     """The rules an answer for longer than once would add."""
     answer: JsonObject | None = None
+    note: str = ""
+    """What somebody who allowed it says to the model."""
     resolved: dict[str, str] = {}
     """Where the files of the call were when it was last judged, so before anybody was asked."""
 
@@ -106,6 +108,18 @@ class PermissionCase(Struct, eq=False):
             INVALID_ARGUMENTS,
             errorCode=INVALID_ARGUMENTS,
         )
+
+    def describe(self, asked: PreparedCall, result: ToolResult) -> ToolResult:
+        """The result of the call that ran, with what was changed or said since the model asked for it."""
+        if self.call.arguments is not asked.arguments:
+            metadata = {**result.metadata, RAN_WITH: self.call.arguments}
+            result = msgspec.structs.replace(result, metadata=metadata)
+        if not self.note:
+            return result
+        said = f"[{self.note}]\n"
+        if result.ok:
+            return msgspec.structs.replace(result, content=said + result.content)
+        return msgspec.structs.replace(result, error=said + (result.error or ""))
 
     def to_record(self, *, allowed: bool) -> JsonObject:
         return {

@@ -122,7 +122,7 @@ class PermissionEnforcer:
             return unsafe
         started = self._monotonic()
         context = msgspec.structs.replace(context, resolved=case.resolved, rules=self.rules)
-        result = await self._run_tool(case.call, context)
+        result = case.describe(call, await self._run_tool(case.call, context))
         final: object = None
         if case.outcomes or self._hooks.may_hear_results:
             duration = self._monotonic() - started
