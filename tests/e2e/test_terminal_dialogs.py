@@ -72,7 +72,7 @@ def test_a_yes_for_the_project_names_its_rule_and_is_kept(tmp_path: Path) -> Non
         ready(terminal)
         terminal.type("first\r")
         asked(terminal)
-        assert "Yes, in this project whatever fits Bash(touch one)" in terminal.text
+        assert "don't ask again in this project for Bash(touch one)" in terminal.text
         assert f"in {tmp_path}" in terminal.text.replace("\n", "")
         terminal.type("p")
         terminal.until("One.")

@@ -135,7 +135,7 @@ async def test_the_question_shows_what_would_happen(project: Path) -> None:
         tool_name="Edit",
         tool_input={"file_path": "notes.txt", "old_string": "milk", "new_string": "oat milk"},
         cwd=str(project),
-        reason="No rule decided, and the mode default asks before it runs tools that change files.",
+        reason="No rule covers it, and the mode default asks before changing files.",
         part="notes.txt",
         rule="Edit(notes.txt)",
         diff=f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-milk\n+oat milk\n",
@@ -375,7 +375,7 @@ async def test_a_mode_chosen_while_a_question_is_open_settles_those_that_wait(pr
 
     first, second = await agent.run([write("a.txt"), write("b.txt")])
     assert first.startswith("Written")
-    assert second.startswith("Error: Permission denied. No rule decided, and the mode plan refuses")
+    assert second.startswith("Error: Permission denied. No rule covers it, and the mode plan forbids")
 
 
 async def test_a_question_does_not_hold_up_a_call_that_needs_none(project: Path) -> None:

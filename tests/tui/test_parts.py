@@ -98,6 +98,16 @@ async def test_a_question_with_little_room_shows_what_it_is_about_and_the_marked
     assert "› n  No" in rows
 
 
+async def test_the_rule_that_an_answer_would_add_is_shown_whole() -> None:
+    rule = "Bash(git push --force origin master), Bash(rm -rf build/cache/of/everything)"
+    question = PermissionQuestion(tool_name="Bash", tool_input={"command": "x"}, cwd="/", rule=rule, reason="")
+    dialog = permission_dialog(question, WORDS, 12)
+    rows = ["".join(text for _, text, *_ in row) for row in dialog_rows(dialog, WORDS, 60, 30, armed=True)]
+
+    assert " ".join(" ".join(rows).split()).count(rule) == 2
+    assert not any(row.endswith("…") for row in rows)
+
+
 async def test_several_options_can_be_chosen() -> None:
     question = ChoiceQuestion(
         question="Which?",

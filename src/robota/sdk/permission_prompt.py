@@ -43,7 +43,7 @@ async def prompt_for_approval(question: PermissionQuestion) -> bool | str:
     choices = ["Allow once", *([_ALWAYS] if question.rule else []), "Deny"]
     lines = describe_approval(question)
     for number, choice in enumerate(choices, 1):
-        rule = f": also whatever fits {visible(question.rule or '')}" if choice == _ALWAYS else ""
+        rule = f": and no more questions about {visible(question.rule or '')}" if choice == _ALWAYS else ""
         lines.append(f"  {number}. {choice}{rule}")
     _write("\n".join([*lines, ""]))
     answer = await to_thread.run_sync(_read_line, abandon_on_cancel=True)

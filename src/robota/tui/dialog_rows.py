@@ -48,31 +48,42 @@ def _options(dialog: Dialog, words: Words, width: int, room: int, *, armed: bool
     if dialog.filtered and (dialog.needle or not shown):
         made.append([("class:dialog.key", cut(f"/{dialog.needle}", width))])
     at = min(dialog.at, len(shown) - 1)
-    marked = _option(dialog, shown[at], at, width, armed=armed) if shown else []
-    count = max(1, min(room - len(made) - len(marked), MOST_OPTIONS))
+    rows = [_option(dialog, each, place, width, armed=armed) for place, each in enumerate(shown)]
+    left = room - len(made) - 1
+    if sum(map(len, rows)) > left:  # what an option says is whole where it is marked
+        rows = [
+            rows[at] if place == at else _option(dialog, each, place, width, armed=armed, short=True)
+            for place, each in enumerate(shown)
+        ]
+    count = max(1, min(left + 1 - (len(rows[at]) if rows else 0), MOST_OPTIONS))
     start = max(0, min(at - count // 2, len(shown) - count))
-    for other in range(start, min(start + count, len(shown))):
-        made += marked if other == at else _option(dialog, shown[other], other, width, armed=armed)
+    for each in rows[start : start + count]:
+        made += each
     hint = words("dialog.armed" if armed else "dialog.typing")
     if dialog.closable and armed:
         hint = words("dialog.many" if dialog.many else "dialog.list")
     return [*made, [("class:dim", cut(hint, width))]]
 
 
-def _option(dialog: Dialog, option: Option, at: int, width: int, *, armed: bool) -> list[Row]:
-    """One row; below the marked one more, where what is said about it does not fit beside it."""
+def _option(
+    dialog: Dialog, option: Option, at: int, width: int, *, armed: bool, short: bool = False
+) -> list[Row]:
+    """All it says, unless it is an entry of a list; below the marked one also what does not fit beside it."""
     marked = at == dialog.at
     mark = "› " if marked else "  "
     box = ("[x] " if at in dialog.chosen else "[ ] ") if dialog.many and not option.entry else ""
     key = f"{option.key.split()[0]}  " if option.key else ""
-    text = cut(f"{box}{option.label}", width - len(mark) - len(key))
+    indent = len(mark) + len(key)
+    label = f"{box}{option.label}"
+    words = [cut(label, width - indent)] if short or dialog.filtered else wrap_line(label, max(1, width - indent))
     style = "class:dialog.marked" if marked and armed else ""
-    row: Row = [(style, mark), ("class:dialog.key", key), (style, text)]
-    left = width - len(mark) - len(key) - count_cells(text) - 2
+    row: Row = [(style, mark), ("class:dialog.key", key), (style, words[0])]
+    more: list[Row] = [[(style, f"{'':{indent}}{each}")] for each in words[1:]]
+    left = width - indent - count_cells(words[0]) - 2
     if marked and not dialog.filtered and count_cells(option.detail) > left:
         pieces = wrap_line(option.detail, max(1, width - DETAIL_INDENT))[:DETAIL_ROWS]
         details: list[Row] = [[("class:dim", f"{'':{DETAIL_INDENT}}{piece}")] for piece in pieces]
-        return [row, *details]
-    if option.detail and left > 8:
+        return [row, *more, *details]
+    if option.detail and left > 8 and not more:
         row.append(("class:dim", f"  {cut(option.detail, left)}"))
-    return [row]
+    return [row, *more]

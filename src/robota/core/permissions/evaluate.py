@@ -38,12 +38,12 @@ MAXIMUM_OFFER = 5
 
 _MODES: dict[str, PermissionMode] = {mode: mode for mode in CLASS_POLICY}
 _CLASSES = {
-    "inspect": "tools that only look",
-    "modify": "tools that change files",
-    "execute": "tools that run programs",
-    None: "tools of no known class",
+    "inspect": "looking at things",
+    "modify": "changing files",
+    "execute": "running programs",
+    None: "using tools of no known class",
 }
-_VERBS = {"auto": "runs", "approve": "asks before it runs", "deny": "refuses"}
+_VERBS = {"auto": "allows", "approve": "asks before", "deny": "forbids"}
 
 
 class Terms(TypedDict, total=False):
@@ -246,7 +246,7 @@ def _apply_allow(
 
 
 def _explain_mode(call: Call, decision: PermissionDecision) -> str:
-    return f"No rule decided, and the mode {call.mode} {_VERBS[decision]} {_CLASSES[call.tool_class]}."
+    return f"No rule covers it, and the mode {call.mode} {_VERBS[decision]} {_CLASSES[call.tool_class]}."
 
 
 def _explain_gap(gap: Gap) -> str:
