@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ ENVIRONMENT = {
     "GIT_EDITOR": "true",
     "LC_ALL": "C.UTF-8",
 }
-_QUESTIONS = (
+QUESTIONS = (
     "status --porcelain --ignored",
     "for-each-ref",
     "stash list",
@@ -91,35 +92,37 @@ def build_repository(where: Path) -> None:
 
 def take_picture(top: Path) -> dict[bytes, Any]:
     """Kind, mode, owner, time and content of everything."""
-    found: dict[bytes, Any] = {}
+    root = os.fsencode(top)
     if not top.exists():
-        return found
-    for folder, folders, files in os.walk(os.fsencode(top)):
-        for name in [*folders, *files]:
-            path = os.path.join(folder, name)
-            found[os.path.relpath(path, os.fsencode(top))] = _describe(path)
-    found[b"."] = _describe(os.fsencode(top))
+        return {}
+    found: dict[bytes, Any] = {b".": _describe(root, os.lstat(root))}
+    folders = [root]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                found[entry.path[len(root) + 1 :]] = _describe(entry.path, entry.stat(follow_symlinks=False))
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
     return found
 
 
-def _describe(path: bytes) -> tuple[Any, ...]:
-    facts = os.lstat(path)
+def _describe(path: bytes, facts: os.stat_result) -> tuple[Any, ...]:
     content: bytes | None = None
     if stat.S_ISLNK(facts.st_mode):
         content = os.readlink(path)
     elif stat.S_ISREG(facts.st_mode):
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             content = file.read()
     return facts.st_mode, facts.st_uid, facts.st_gid, facts.st_mtime_ns, content
 
 
-def ask_git(top: Path) -> dict[str, bytes]:
+def ask_git(top: Path, questions: Sequence[str] = QUESTIONS) -> dict[str, bytes]:
     environment = {**ENVIRONMENT, "HOME": str(top.parent), "GIT_OPTIONAL_LOCKS": "0"}
     return {
         question: subprocess.run(
             ["git", *question.split()], cwd=top, env=environment, capture_output=True, check=False
         ).stdout
-        for question in _QUESTIONS
+        for question in questions
     }
 
 

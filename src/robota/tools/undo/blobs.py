@@ -23,6 +23,8 @@ from robota.tools.undo.packs import CREATE, PACK_BYTES, NewPack, Packs, Place, s
 _SMALLEST_COMPRESSED = 128
 _PAYS = 0.9
 """Compressed data is kept if it is at most this part of the original."""
+_SAMPLE_BYTES = 65536
+"""So much of a large file says whether compressing it pays."""
 _MANY = 64
 """So many small contents of a batch become a pack, and so many files are brought to the disk together."""
 _PLAIN = 1 / 8
@@ -284,7 +286,7 @@ class Batch(Struct):
     def _copy(self, source: int, target: int) -> tuple[bytes, bool]:
         check, pack, first = sha256(), None, True
         while chunk := self.system.read(source, CHUNK_BYTES):
-            if first and len(zlib.compress(chunk, 1)) <= len(chunk) * _PAYS:
+            if first and _compress(chunk[:_SAMPLE_BYTES])[1]:
                 pack = zlib.compressobj(1)
             first = False
             check.update(chunk)
