@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.http.certificates import Authority
+from tests.support.fork_server import close_fork_server
 
 from robota.http import tls
 
@@ -47,6 +48,13 @@ def signals_heard() -> None:
     for number, handler in heard.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fork_server_closed() -> Iterator[None]:
+    """The process that the command is forked from ends with the tests."""
+    yield
+    close_fork_server()
 
 
 @pytest.fixture(scope="session")

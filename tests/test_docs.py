@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.fork_server import run_code
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -31,14 +30,8 @@ def test_a_python_block_of_the_documentation_runs(block: str, tmp_path: Path) ->
         key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL"))
     }
     environment["HOME"] = str(tmp_path)  # what the reader of the page has at home is not a part of it
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    strict = "import warnings; warnings.simplefilter('error')"
+    done = run_code(f"{strict}\n{block}", cwd=tmp_path, env=environment)
 
     assert done.returncode == 0, done.stderr
 

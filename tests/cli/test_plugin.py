@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.sdk.bundle.workbench import marketplace, whole_plugin, write_files
+from tests.support.fork_server import run
 
 
 @pytest.fixture
@@ -27,15 +27,7 @@ def robota(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "ROBOTA_HOME": str(place / ".robota"),
         "CLAUDE_CONFIG_DIR": str(place / ".claude"),
     }
-    return subprocess.run(
-        [sys.executable, "-m", "robota", *arguments],
-        cwd=place / "project",
-        env={**os.environ, **home, "COLUMNS": "200"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run(arguments, cwd=place / "project", env={**os.environ, **home, "COLUMNS": "200"})
 
 
 def test_a_plugin_is_found_shown_installed_used_turned_off_and_removed(place: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-import pty
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -17,10 +17,12 @@ from typing import Any
 
 import pyte
 from pyte import modes
-from tests.support.command import environment
+from tests.support.command import environment, starts_fresh
+from tests.support.fork_server import Forked
 
 from robota.testing.model_server import ModelServer
 
+ROBOTA = (sys.executable, "-m", "robota")
 PATIENCE = 60.0
 """How long a test waits for something that must come; a test that waits so long has failed."""
 
@@ -49,8 +51,12 @@ class Emulator(pyte.HistoryScreen):
         return self._text(self.buffer[row])
 
     def _text(self, line: Any) -> str:
-        """The second cell of a wide character is empty."""
-        return "".join(line[column].data for column in range(self.columns)).rstrip()
+        """The second cell of a wide character is empty; cells that nobody wrote to are not there."""
+        cells = [line.default.data] * self.columns
+        for column, cell in line.items():
+            if column < self.columns:
+                cells[column] = cell.data
+        return "".join(cells).rstrip()
 
 
 class Terminal:
@@ -68,20 +74,23 @@ class Terminal:
         self.rows, self.columns = rows, columns
         self.log = bytearray()
         self.screen = Screen(columns, rows)
-        self.exit_code: int | None = None
-        self.pid, self.file = pty.fork()
-        if self.pid == 0:
-            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
-            os.chdir(cwd)
-            os.execve(argv[0], argv, environment(**{"TERM": "xterm-256color", **variables}))
+        self.file, slave = os.openpty()
+        fcntl.ioctl(self.file, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+        env = environment(**{"TERM": "xterm-256color", **variables})
+        self.process: Forked | subprocess.Popen[bytes]
+        if tuple(argv[: len(ROBOTA)]) == ROBOTA and not starts_fresh(variables):
+            self.process = Forked(argv[len(ROBOTA) :], [slave] * 3, cwd=cwd, env=env, terminal=True)
+        else:
+            self.process = subprocess.Popen(argv, cwd=cwd, env=env, preexec_fn=lambda: os.login_tty(slave))
+        self.pid = self.process.pid
+        os.close(slave)
 
     def __enter__(self) -> Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.exit_code is None:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        self.process.kill()
+        self.process.wait()
         os.close(self.file)
 
     # --- what a user does ----------------------------------------------------------------------------------
@@ -165,8 +174,7 @@ class Terminal:
         deadline = time.monotonic() + PATIENCE
         while self.pump(0.05):
             assert time.monotonic() < deadline, f"still running:\n{self.text}"
-        self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.exit_code
+        return self.process.wait()
 
     @property
     def lines(self) -> list[str]:
@@ -189,18 +197,23 @@ class Screen:
     def __init__(self, columns: int, rows: int) -> None:
         self.emulator = Emulator(columns, rows)
         self._stream = pyte.ByteStream(self.emulator)
+        self._shown: list[str] | None = None
 
     def feed(self, data: bytes) -> None:
         self._stream.feed(data)
+        self._shown = None
 
     def resize(self, rows: int, columns: int) -> None:
         self.emulator.resize(rows, columns)
+        self._shown = None
 
     def text(self) -> list[str]:
-        shown = self.emulator.rows_text()
-        while shown and not shown[-1]:
-            shown.pop()
-        return shown
+        """Read anew after a change only: a test looks at the same screen many times."""
+        if self._shown is None:
+            self._shown = self.emulator.rows_text()
+            while self._shown and not self._shown[-1]:
+                self._shown.pop()
+        return self._shown
 
     def row(self, number: int) -> str:
         return self.emulator.row_text(number)
@@ -228,8 +241,7 @@ def robota_terminal(
     cwd: Path, *arguments: str, rows: int = 30, columns: int = 90, **variables: str
 ) -> Terminal:
     """The real command."""
-    argv = [sys.executable, "-m", "robota", *arguments]
-    return Terminal(argv, cwd=cwd, rows=rows, columns=columns, **variables)
+    return Terminal([*ROBOTA, *arguments], cwd=cwd, rows=rows, columns=columns, **variables)
 
 
 def open_terminal(cwd: Path, server: ModelServer, *arguments: str, **options: Any) -> Terminal:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.command import environment, model_requests, place, robota
+from tests.support.fork_server import Forked
 from tests.support.terminal import Terminal
 
 from robota.core.provider import StopChunk
@@ -72,27 +73,22 @@ def test_a_call_that_was_cut_is_told_and_the_run_goes_on(tmp_path: Path) -> None
 
 def test_what_is_piped_in_without_end_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     with ModelServer("never").in_thread() as server, open("/dev/zero", "rb") as endless:
-        done = subprocess.run(
-            [sys.executable, "-m", "robota", "-p", "summarise"],
-            cwd=tmp_path, env=environment(**place(server)), stdin=endless, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
+        streams = endless, subprocess.PIPE, subprocess.PIPE
+        process = Forked(["-p", "summarise"], streams, cwd=tmp_path, env=environment(**place(server)))
+        _, errors = process.communicate()
 
-    assert done.returncode == 2
-    assert "More than 8 MB were piped in" in done.stderr
+    assert process.returncode == 2
+    assert "More than 8 MB were piped in" in errors
     assert server.requests == []
 
 
 def test_piped_bytes_that_are_no_text_cause_no_traceback(tmp_path: Path) -> None:
     with ModelServer("ok").in_thread() as server:
-        done = subprocess.run(
-            [sys.executable, "-m", "robota", "-p", "what is it?"],
-            cwd=tmp_path, env=environment(**place(server)), input=b"\xff\xfe caf\xe9", capture_output=True,
-            check=False,
-        )  # fmt: skip
+        process = Forked(["-p", "what is it?"], cwd=tmp_path, env=environment(**place(server)), text=False)
+        process.communicate(b"\xff\xfe caf\xe9")
         asked = model_requests(server)[0].body["messages"][-1]["content"]
 
-    assert (done.returncode, asked) == (0, "\ufffd\ufffd caf\ufffd\n\nwhat is it?")
+    assert (process.returncode, asked) == (0, "\ufffd\ufffd caf\ufffd\n\nwhat is it?")
 
 
 def test_a_key_of_blanks_is_a_missing_one(tmp_path: Path) -> None:
@@ -187,13 +183,11 @@ def test_a_prompt_that_was_left_unused_leaves_no_session(tmp_path: Path) -> None
 def test_the_home_is_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     home = tmp_path / "user" / ".robota"
     with ModelServer("Hello.").in_thread() as server:
-        done = subprocess.run(
-            [sys.executable, "-m", "robota", "-p", "x"],
-            cwd=tmp_path, env=environment(**place(server), ROBOTA_HOME=str(home)), input="",
-            capture_output=True, text=True, check=False, umask=umask,
-        )  # fmt: skip
+        env = environment(**place(server), ROBOTA_HOME=str(home))
+        process = Forked(["-p", "x"], cwd=tmp_path, env=env, umask=umask)
+        _, errors = process.communicate()
 
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, errors
     assert {stat.S_IMODE(path.stat().st_mode) for path in (home, home / "sessions")} == {0o700}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.terminal import Terminal as Screen
 from tests.support.command import environment, model_requests, place
+from tests.support.fork_server import Forked
 from tests.support.terminal import Terminal
 
 from robota.testing import Gate, call
@@ -304,15 +305,8 @@ def test_an_answer_that_nobody_reads_ends_it(tmp_path: Path) -> None:
     with ModelServer(["First line.\n", "Second line.\n"], repeat=True).in_thread() as server:
         master, slave = os.openpty()
         read, write = os.pipe()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "robota", "--no-tui"],
-            cwd=tmp_path,
-            env=environment(TERM="xterm", **place(server)),
-            stdin=slave,
-            stdout=write,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        streams = slave, write, subprocess.PIPE
+        process = Forked(["--no-tui"], streams, cwd=tmp_path, env=environment(TERM="xterm", **place(server)))
         os.close(slave)
         os.close(write)
         os.close(read)
@@ -328,15 +322,9 @@ def test_the_answer_alone_goes_to_a_file(tmp_path: Path) -> None:
     with ModelServer([call("Bash", command="true")], "The *answer*.\n").in_thread() as server:
         master, slave = os.openpty()
         with open(tmp_path / "out.txt", "wb") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "robota", "--no-tui", "--permission-mode", "bypassPermissions"],
-                cwd=tmp_path,
-                env=environment(TERM="xterm", **place(server)),
-                stdin=slave,
-                stdout=out,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            arguments = "--no-tui", "--permission-mode", "bypassPermissions"
+            env = environment(TERM="xterm", **place(server))
+            process = Forked(arguments, (slave, out, subprocess.PIPE), cwd=tmp_path, env=env)
             os.close(slave)
             os.write(master, b"go\n/exit\n")
             _, errors = process.communicate(timeout=60)
@@ -370,23 +358,15 @@ def test_prompts_may_come_through_a_pipe(tmp_path: Path, kind: str) -> None:
     prompts = "one\ttab\n\nyes do it\ny\n/exit\n"
     (tmp_path / "prompts.txt").write_text(prompts)
     with ModelServer(*script, "Third.").in_thread() as server, open(tmp_path / "prompts.txt") as file:
-        source = {"input": prompts} if kind == "pipe" else {"stdin": file}
-        done = subprocess.run(
-            [sys.executable, "-m", "robota", "--no-tui"],
-            cwd=tmp_path,
-            env=environment(TERM="xterm", **place(server)),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            **source,
-        )
+        streams = file if kind == "file" else subprocess.PIPE, subprocess.PIPE, subprocess.PIPE
+        process = Forked(["--no-tui"], streams, cwd=tmp_path, env=environment(TERM="xterm", **place(server)))
+        out, errors = process.communicate(prompts)
         first, third = said(server, 0), said(server, 3)
 
-    assert (done.returncode, done.stdout) == (0, "First.\nSecond.\nThird.\n"), done.stderr
+    assert (process.returncode, out) == (0, "First.\nSecond.\nThird.\n"), errors
     assert (first, third) == ("one\ttab", "y")
     assert not (tmp_path / "one").exists()
-    assert "robota> " not in done.stderr
+    assert "robota> " not in errors
 
 
 def test_a_terminal_that_was_given_to_another_program_is_taken_back(tmp_path: Path) -> None:
@@ -395,7 +375,8 @@ def test_a_terminal_that_was_given_to_another_program_is_taken_back(tmp_path: Pa
         terminal.type("half ")
         terminal.wait_for("half ")
         terminal.signal(signal.SIGSTOP)
-        os.waitpid(terminal.pid, os.WUNTRACED)
+        while "\nState:\tT" not in Path(f"/proc/{terminal.process.pid}/status").read_text():
+            os.sched_yield()
         state = termios.tcgetattr(terminal.master)
         state[3] |= termios.ICANON | termios.ECHO  # what a shell does meanwhile
         termios.tcsetattr(terminal.master, termios.TCSANOW, state)

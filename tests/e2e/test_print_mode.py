@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.command import environment, model_requests, robota
+from tests.support.command import environment, model_requests, robota, started
+from tests.support.fork_server import Forked
 
 from robota.testing import call
 from robota.testing.model_server import ModelServer
@@ -120,15 +121,7 @@ def test_control_sequences_of_the_model_do_not_reach_the_terminal(tmp_path: Path
 
 def test_a_reader_that_goes_away_causes_no_traceback(tmp_path: Path) -> None:
     with ModelServer(["line\n"] * 5000).in_thread() as server:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "robota", "-p", "go"],
-            cwd=tmp_path,
-            env=environment(ROBOTA_BASE_URL=f"{server.url}/v1", ROBOTA_MODEL="scripted"),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        process = started("-p", "go", cwd=tmp_path, server=server)
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
@@ -203,33 +196,18 @@ def test_output_that_cannot_be_written_causes_no_traceback(
 
 @pytest.mark.parametrize("arguments", ["--version", "--help", "config show", "doctor --offline"])
 def test_a_full_disk_is_named_whatever_was_printed(tmp_path: Path, arguments: str) -> None:
-    done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m robota {arguments} > /dev/full"],
-        cwd=tmp_path,
-        env=environment(ROBOTA_MODEL="m"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with open("/dev/full", "w") as full:
+        streams = subprocess.DEVNULL, full, subprocess.PIPE
+        process = Forked(arguments.split(), streams, cwd=tmp_path, env=environment(ROBOTA_MODEL="m"))
+        _, said = process.communicate()
 
-    assert done.returncode == 1
-    assert done.stderr == "robota: The output could not be written: No space left on device.\n"
+    assert process.returncode == 1
+    assert said == "robota: The output could not be written: No space left on device.\n"
 
 
 def test_a_terminal_that_knows_only_ascii_gets_the_whole_answer(tmp_path: Path) -> None:
     with ModelServer(["snow: \u2603", " done"]).in_thread() as server:
-        done = subprocess.run(
-            [sys.executable, "-m", "robota", "-p", "x"],
-            cwd=tmp_path,
-            env=environment(
-                PYTHONIOENCODING="ascii", ROBOTA_BASE_URL=f"{server.url}/v1", ROBOTA_MODEL="scripted"
-            ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = robota("-p", "x", cwd=tmp_path, server=server, PYTHONIOENCODING="ascii")
 
     assert (done.returncode, done.stdout) == (0, "snow: ? done\n")
 
@@ -255,19 +233,11 @@ def test_a_working_directory_that_is_gone_is_one_sentence(tmp_path: Path) -> Non
 def test_a_session_goes_on_after_a_crash_and_says_what_was_cut(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with ModelServer("First answer.", "Second answer.", repeat=True).in_thread() as server:
-        where = {"ROBOTA_BASE_URL": f"{server.url}/v1", "ROBOTA_MODEL": "scripted", "ROBOTA_HOME": str(home)}
-
-        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                [sys.executable, "-m", "robota", *arguments],
-                cwd=tmp_path, env=environment(**where), input="", capture_output=True, text=True, check=False,
-            )  # fmt: skip
-
-        first = run("-p", "one")
+        first = robota("-p", "one", cwd=tmp_path, server=server, ROBOTA_HOME=str(home))
         [journal] = (home / "sessions").glob("*.jsonl")
         journal.with_suffix(".json").unlink()
         journal.write_bytes(journal.read_bytes()[:-20])
-        second = run("-c", "-p", "two")
+        second = robota("-c", "-p", "two", cwd=tmp_path, server=server, ROBOTA_HOME=str(home))
         sent = model_requests(server)[-1].body["messages"]
 
     assert (first.returncode, second.returncode) == (0, 0)
@@ -283,17 +253,7 @@ def test_a_session_goes_on_after_a_crash_and_says_what_was_cut(tmp_path: Path) -
 def test_nothing_is_kept_when_nothing_is_to_be_saved(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with ModelServer("Hello.").in_thread() as server:
-        done = subprocess.run(
-            [sys.executable, "-m", "robota", "--no-save", "-p", "one"],
-            cwd=tmp_path,
-            env=environment(
-                ROBOTA_BASE_URL=f"{server.url}/v1", ROBOTA_MODEL="scripted", ROBOTA_HOME=str(home)
-            ),
-            input="",
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = robota("--no-save", "-p", "one", cwd=tmp_path, server=server, ROBOTA_HOME=str(home))
 
     assert (done.returncode, done.stdout) == (0, "Hello.\n")
     assert not home.exists()
@@ -311,19 +271,7 @@ def test_a_session_that_does_not_exist_is_named(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_written_costs_the_session_and_not_the_answer(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file where a directory should be")
     with ModelServer("Hello.").in_thread() as server:
-        done = subprocess.run(
-            [sys.executable, "-m", "robota", "-p", "hi"],
-            cwd=tmp_path,
-            env=environment(
-                ROBOTA_BASE_URL=f"{server.url}/v1",
-                ROBOTA_MODEL="scripted",
-                ROBOTA_HOME=str(tmp_path / "home"),
-            ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = robota("-p", "hi", cwd=tmp_path, server=server, ROBOTA_HOME=str(tmp_path / "home"))
 
     last = done.stderr.splitlines()[-1]
     assert (done.returncode, done.stdout) == (1, "Hello.\n")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.command import model_requests
+from tests.support.fork_server import run
 
 from robota.testing import call
 from robota.testing.model_server import ModelServer
@@ -29,21 +29,8 @@ class Home:
         (self.home / ".robota" / "settings.json").write_text(json.dumps(settings))
 
     def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "robota", "-p", "hello", *arguments],
-            cwd=self.project,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.home),
-                "PYTHONIOENCODING": "utf-8",
-                **variables,
-            },
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "PYTHONIOENCODING": "utf-8", **variables}
+        return run(["-p", "hello", *arguments], cwd=self.project, env=env)
 
 
 @pytest.fixture

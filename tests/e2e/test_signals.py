@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.command import model_requests, place, started
+from tests.support.command import environment, model_requests, place, started
+from tests.support.fork_server import Forked
 from tests.support.lines import Line, before_each_line, source_files
 from tests.support.processes import mark
 from tests.support.terminal import Terminal
@@ -120,13 +121,11 @@ def test_a_terminal_that_is_closed_in_mid_answer_keeps_what_it_showed(tmp_path: 
 
 
 def test_a_hang_up_that_was_ignored_at_the_start_stays_ignored(tmp_path: Path) -> None:
-    def ignore() -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-    with (
-        ModelServer(["Half an answer", Stall()]).in_thread() as server,
-        started("-p", "go", cwd=tmp_path, server=server, prepare=ignore) as process,
-    ):
+    with ModelServer(["Half an answer", Stall()]).in_thread() as server:
+        process = subprocess.Popen(
+            ["nohup", sys.executable, "-m", "robota", "-p", "go"],
+            cwd=tmp_path, env=environment(**place(server)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        )  # fmt: skip
         assert process.stdout is not None
         process.stdout.read(len("Half an answer"))
         process.send_signal(signal.SIGHUP)
@@ -160,7 +159,7 @@ def wait_until_idle(pid: int) -> None:
         before, now = now, Path(f"/proc/{pid}/task/{pid}/status").read_text().partition("voluntary")[2]
 
 
-def send_to_a_thread(process: subprocess.Popen[str], number: int) -> None:
+def send_to_a_thread(process: Forked, number: int) -> None:
     """Let another thread than the main one take the signal, as the system may."""
     [*_, thread] = sorted(map(int, os.listdir(f"/proc/{process.pid}/task")))
     assert thread != process.pid

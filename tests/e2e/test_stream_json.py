@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.support.command import environment, model_requests, place
+from tests.support.fork_server import Forked
 
 from robota.testing import ModelServer, Stall, call
 
@@ -25,7 +26,7 @@ Frame = dict[str, Any]
 class Driven:
     """A process of the command and the two pipes to it."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Forked) -> None:
         self.process = process
         self.seen: list[Frame] = []
 
@@ -78,19 +79,9 @@ class Driven:
 def driven(
     *arguments: str, cwd: Path, server: ModelServer | None = None, **variables: str
 ) -> Iterator[Driven]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "robota", *ARGUMENTS, *arguments, "--input-format", "stream-json"],
-        cwd=cwd,
-        env=environment(**place(server), **variables),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
+    words = *ARGUMENTS, *arguments, "--input-format", "stream-json"
+    with Forked(words, cwd=cwd, env=environment(**place(server), **variables), text=False) as process:
         yield Driven(process)
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_one_prompt_and_the_end_of_the_input(tmp_path: Path) -> None:

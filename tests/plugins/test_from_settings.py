@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.plugins.office import USED, open_session
+from tests.support.fork_server import run
 
 from robota.core.errors import ConfigurationError
 from robota.plugins import UsagePlugin
@@ -174,10 +175,7 @@ def test_the_command_has_the_plugins_of_its_users_settings(tmp_path: Path) -> No
     home.mkdir()
     wanted = plugins(usage={"options": {"strategy": "sqlite"}}, logging={"options": {"includeContent": True}})
     home.joinpath("settings.json").write_text(json.dumps(wanted))
-    done = subprocess.run(
-        [sys.executable, "-m", "robota", "-p", "Say hello."],
-        env={"HOME": str(tmp_path), "PATH": ""}, cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run(["-p", "Say hello."], cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": ""})
     assert done.returncode == 0, done.stderr
     lines = [
         json.loads(line)["value"] for line in (home / "plugins" / "logging.jsonl").read_text().splitlines()

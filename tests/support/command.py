@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
-from tests.support.fork_server import fork_server
+from tests.support.fork_server import Forked, run
 
 from robota.testing.http_server import ReceivedRequest
 from robota.testing.model_server import ModelServer
@@ -23,13 +22,18 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONIOENCODING": "utf-8", **more}
 
 
+def starts_fresh(variables: Iterable[str]) -> bool:
+    """Whether Python itself has to hear of them."""
+    return any(name.startswith(AT_START) for name in variables)
+
+
 def robota(
     *arguments: str, cwd: Path, server: ModelServer | None = None, stdin: str | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run it to its end."""
     env = environment(**place(server), **variables)
-    if not any(name.startswith(AT_START) for name in variables):
-        return fork_server().run(list(arguments), cwd, env, stdin or "")
+    if not starts_fresh(variables):
+        return run(arguments, cwd=cwd, env=env, input=stdin)
     return subprocess.run(
         [sys.executable, "-m", "robota", *arguments],
         cwd=cwd,
@@ -42,26 +46,10 @@ def robota(
     )
 
 
-@contextmanager
-def started(
-    *arguments: str, cwd: Path, server: ModelServer, prepare: Callable[[], object] | None = None
-) -> Iterator[subprocess.Popen[str]]:
-    """Start it; `prepare` happens in its process before it begins."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "robota", *arguments],
-        cwd=cwd,
-        env=environment(**place(server)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=prepare,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+def started(*arguments: str, cwd: Path, server: ModelServer | None, **variables: str) -> Forked:
+    """Start it, with pipes for what it prints."""
+    env = environment(**place(server), **variables)
+    return Forked(arguments, (subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE), cwd=cwd, env=env)
 
 
 def place(server: ModelServer | None) -> dict[str, str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import pty
-import sys
 from pathlib import Path
 
 from tests.support.command import environment
+from tests.support.fork_server import Forked
 
 
 class Terminal:
@@ -16,11 +15,10 @@ class Terminal:
     def __init__(self, cwd: Path, *arguments: str, **variables: str) -> None:
         self.seen = ""
         self.read_up_to = 0
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.chdir(cwd)
-            command = [sys.executable, "-m", "robota", *arguments]
-            os.execve(sys.executable, command, environment(TERM="dumb", **variables))
+        self.master, slave = os.openpty()
+        env = environment(TERM="dumb", **variables)
+        self.process = Forked(arguments, [slave] * 3, cwd=cwd, env=env, terminal=True)
+        os.close(slave)
 
     def wait_for(self, text: str) -> None:
         while (found := self.seen.find(text, self.read_up_to)) < 0:
@@ -39,9 +37,9 @@ class Terminal:
         return self.hang_up()
 
     def signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        self.process.send_signal(number)
 
     def hang_up(self) -> int:
         """Close the terminal; how the program ended."""
         os.close(self.master)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.process.wait()
