@@ -58,10 +58,12 @@ format: $(VENV)/.dev ## Rewrite the code in the house format
 	$(BIN)/ruff format src tests bench fuzz
 	$(BIN)/ruff check --fix src tests bench fuzz
 
-static: $(VENV)/.dev ## Format, lint, types, import contracts
+static: $(VENV)/.dev ## Format, lint, types (of the programs in docs too), import contracts
 	$(BIN)/ruff format --check src tests bench fuzz
 	$(BIN)/ruff check src tests bench fuzz
 	$(BIN)/mypy
+	$(BIN)/python -m tests.support.documented .mypy_cache/documented
+	$(BIN)/mypy .mypy_cache/documented
 	$(BIN)/lint-imports --no-cache
 
 check: static test ## Everything a change must pass

@@ -5,22 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.support.documented import PAGES, ROOT, read_programs
 from tests.support.fork_server import run_code
 
-ROOT = Path(__file__).parent.parent
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "ARCHITECTURE.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
-]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
 BLOCKS = [
-    pytest.param(block, id=f"{page.relative_to(ROOT)}:{page.read_text()[: found.start()].count(chr(10)) + 1}")
-    for page in PAGES
-    for found in BLOCK.finditer(page.read_text())
-    for block in [found.group(1)]
+    pytest.param(program.text, id=f"{program.page.relative_to(ROOT)}:{program.line}")
+    for program in read_programs()
 ]
 
 
