@@ -6,7 +6,9 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.http.certificates import Authority
@@ -33,6 +35,18 @@ def robota_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing a test starts writes into the home of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "ROBOTA_HOME", str(tmp_path_factory.mktemp("robota-home")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing leaves this machine, so one certificate is as good as the hundreds that every client of others
+    would read anew; what reads them is tested with `fresh_trust`."""
+    bundle = Path(certifi.where()).read_text()
+    first = tmp_path_factory.mktemp("trusted") / "one.pem"
+    first.write_text(bundle[bundle.index("-----BEGIN") : bundle.index("END CERTIFICATE-----")] + "END CERTIFICATE-----\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, "SSL_CERT_FILE", str(first))
         yield
 
 

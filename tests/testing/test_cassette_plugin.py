@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
@@ -45,20 +47,31 @@ async def test_hello(ask):
 
 
 class Loaded:
-    """The modules that a run in this process has loaded. `pytester` forgets them, and with the next import
-    there would be two of each."""
+    """The modules that runs in this process have loaded. `pytester` forgets them after every run and once more
+    after the test, and with the next import there would be two of each."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = f"{project}/"
+        self.modules: dict[str, ModuleType] = {}
 
     def pytest_sessionfinish(self) -> None:
-        self.modules = dict(sys.modules)
+        self.modules |= sys.modules
 
-    def keep(self, project: Path) -> None:
+    def keep(self) -> None:
         for name, module in self.modules.items():
-            if not Path(getattr(module, "__file__", None) or "/").is_relative_to(project):
+            if not (getattr(module, "__file__", None) or "/").startswith(self.project):
                 sys.modules.setdefault(name, module)
 
 
 @pytest.fixture
-def project(pytester, monkeypatch):
+def loaded(tmp_path):
+    loaded = Loaded(tmp_path.parent)
+    yield loaded
+    loaded.keep()
+
+
+@pytest.fixture
+def project(loaded, pytester, monkeypatch):
     """A user's project: `run` runs its tests, with a service when replies are given."""
     monkeypatch.delenv("CI", raising=False)
     # Python takes a file of the same second and size for the one that it compiled.
@@ -72,28 +85,21 @@ def project(pytester, monkeypatch):
         def write(self, **files: str) -> None:
             pytester.makepyfile(**files)
 
-        def record(self, *replies, arguments=(), key=KEY, run=None):
+        def record(self, *replies, arguments=(), key=KEY):
             with ModelServer(*replies, strict=False).in_thread() as server:
                 self.service = server.url
                 monkeypatch.setenv("SERVICE", server.url)
                 monkeypatch.setenv("KEY", key)
-                done = (run or self.run)(*arguments)
+                done = self.run(*arguments)
                 self.requests = server.requests
             return done
 
         def run(self, *arguments: str):
             """Nobody answers any more, and there is no key."""
-            loaded = Loaded()
             done = pytester.runpytest_inprocess(*QUIET, *arguments, plugins=[loaded])
-            loaded.keep(pytester.path)
-            return self.done(done)
-
-        def run_in_a_process(self, *arguments: str):
-            return self.done(pytester.runpytest_subprocess(*QUIET, *arguments))
-
-        def done(self, result):
+            loaded.keep()
             monkeypatch.delenv("KEY", raising=False)
-            return result
+            return done
 
         def cassette(self, name: str):
             return self.path / "cassettes" / name
@@ -192,11 +198,12 @@ async def test_gemini(robota_cassette):
 """
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_vendors_clients_are_recorded_too(project):
     project.write(test_clients=CLIENTS)
-    # Theirs leave connections open, which is told of in the process where that happened.
-    project.record(*["Good day."] * 4, run=project.run_in_a_process).assert_outcomes(passed=3)
-    project.run_in_a_process().assert_outcomes(passed=3)
+    project.record(*["Good day."] * 4).assert_outcomes(passed=3)
+    project.run().assert_outcomes(passed=3)
+    gc.collect()  # theirs leave connections open, which is told of when they are put away
 
 
 def test_tools_run_for_real_in_a_replay(project):
@@ -365,14 +372,18 @@ def test_a_test_without_traffic_needs_no_cassette(project):
     assert not project.cassette("test_quiet").exists()
 
 
-def test_workers_of_xdist_record_and_say_so(project):
+def test_workers_of_xdist_record_and_say_so(project, monkeypatch):
+    # Every worker would load all the plugins that are installed here.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    needed = "xdist.plugin", "anyio.pytest_plugin", "robota.testing.cassette_plugin"
+    plugins = [word for name in needed for word in ("-p", name)]
     project.write(test_hello=HELLO + HELLO.replace("test_hello", "test_again").partition("pytestmark")[0])
     body = "\n".join(f'async def test_{n}(ask):\n    await ask("{n}")\n' for n in "abc")
     project.write(test_many=f"import pytest\npytestmark = pytest.mark.anyio\n\n{body}")
-    done = project.record(*["Good day."] * 4, arguments=["-n", "2"])
+    done = project.record(*["Good day."] * 4, arguments=[*plugins, "-n", "2"])
     done.assert_outcomes(passed=4)
     done.stdout.fnmatch_lines(["*test_many/test_a.yaml: recorded 1 request"])
-    project.run("-n", "2").assert_outcomes(passed=4)
+    project.run(*plugins, "-n", "1").assert_outcomes(passed=4)
 
 
 # --- errors ------------------------------------------------------------------------------------------
