@@ -36,7 +36,10 @@ class TestRemoteScript(ProviderConformance):
 
 
 class TestRemoteService(HttpProviderConformance):
-    """A model service behind a host: what happens to the host happens to its client."""
+    """A model service behind a host: what happens to the host happens to its client. Every byte of what comes
+    from a host is tried in `test_remote_wire.py`."""
+
+    cut_every = 13
 
     def make_provider(self, server: ModelServer) -> Provider:
         return HostedProvider(OpenAICompatibleProvider("test", f"{server.url}/v1", name="upstream"))
