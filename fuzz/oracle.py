@@ -39,7 +39,7 @@ from robota.core.shell.grammar import parse_shell
 from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
 from robota.core.shell.script import ShellSyntaxError, Word
 
-BASH, ENV, STRACE = shutil.which("bash"), shutil.which("env"), shutil.which("strace")
+BASH, STRACE = shutil.which("bash"), shutil.which("strace")
 RULES = [
     rule
     for name in (*STUBS, "cd", "export", "read", "set", "unset", "declare")
@@ -52,7 +52,7 @@ RUNNERS = {
 }
 # One write for each program, so that programs beside each other do not mix their words.
 STUB = """#!/bin/sh
-line="$(pwd)\037${0##*/}\037"
+line="$PWD\037${0##*/}\037"
 for word; do line="$line$word\037"; done
 printf '%s\036' "$line" >> "$ORACLE_LOG"
 """
@@ -145,7 +145,10 @@ def run_in_bash(text: str, place: Place, *, strace: bool = False) -> Run:
     place.log.write_bytes(b"")
     read_end, write_end = os.pipe()
     trace = place.root / "trace"
-    environment = [f"PATH={place.stubs}", f"ORACLE_LOG={place.log}", f"BASH_ENV={place.root / 'prelude'}"]
+    environment = {
+        "PATH": str(place.stubs), "HOME": str(place.home), "ORACLE_LOG": str(place.log),
+        "BASH_ENV": str(place.root / "prelude"),
+    }  # fmt: skip
     tracer = [
         str(STRACE),
         "-f",
@@ -160,19 +163,10 @@ def run_in_bash(text: str, place: Place, *, strace: bool = False) -> Run:
     process = subprocess.Popen(
         [
             *(tracer if strace else []),
-            *(
-                str(ENV),
-                "-i",
-                *environment,
-                f"HOME={place.home}",
-                str(BASH),
-                "--noprofile",
-                "--norc",
-                "-c",
-                text,
-            ),
+            *(str(BASH), "--noprofile", "--norc", "-c", text),
         ],
         cwd=place.work,
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -198,7 +192,7 @@ def run_in_bash(text: str, place: Place, *, strace: bool = False) -> Run:
         written |= {
             path for path in OPENED.findall(seen) if path.startswith("/") and not path.startswith(ours)
         }
-        known = (str(place.root), str(ENV), str(BASH))
+        known = (str(place.root), str(BASH))
         started += [
             Start(str(place.work), (path,)) for path in EXECUTED.findall(seen) if not path.startswith(known)
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs" / "permissions.md"
@@ -106,12 +107,18 @@ def make_match(rng: random.Random, expression: str) -> str:
     if len(alternatives) > 1:
         return make_match(rng, rng.choice(alternatives))
     made = []
-    for unit, repetition in _REGEX_UNIT.findall(expression):
+    for unit, repetition in _units(expression):
         least, most = {"": (1, 1), "?": (0, 1), "*": (0, 5), "+": (1, 5)}[repetition]
         made += [_make_unit(rng, unit) for _ in range(rng.randint(least, most))]
     return "".join(made)
 
 
+@cache
+def _units(expression: str) -> list[tuple[str, str]]:
+    return _REGEX_UNIT.findall(expression)
+
+
+@cache
 def _split_alternatives(expression: str) -> list[str]:
     found, depth, start = [], 0, 0
     for unit in re.finditer(r"\\.|\[(?:\\.|[^\]\\])*\]|.", expression, re.DOTALL):
@@ -130,6 +137,7 @@ def _make_unit(rng: random.Random, unit: str) -> str:
     return _unescape(unit)
 
 
+@cache
 def _members(inside: str) -> list[str]:
     found: list[str] = []
     for first, last in re.findall(r"(\\.|[^\\])(?:-(\\.|[^\\]))?", inside, re.DOTALL):

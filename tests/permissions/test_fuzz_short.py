@@ -21,16 +21,11 @@ def fuzzer(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("permissions")
 
 
-def test_two_thousand_generated_questions_get_their_known_answers(fuzzer: ModuleType) -> None:
-    report = fuzzer.run_cases(2_000, seed=20)
+def test_two_thousand_generated_questions_of_every_class_get_their_known_answers(fuzzer: ModuleType) -> None:
+    report = fuzzer.run_cases(2_000, seed=1)
 
     assert report.failures == [], "\n".join(report.failures)
-
-
-def test_every_class_of_question_is_generated(fuzzer: ModuleType) -> None:
-    labels = {label for label in fuzzer.run_cases(1_500, seed=1).counts if "(" not in label}
-
-    assert labels == {
+    assert {label for label in report.counts if "(" not in label} == {
         *("shell: all allowed", "shell: one part not allowed", "shell: denied part", "shell: computed word"),
         *("shell: denied and computed", "shell: denied and broken", "arbitrary input", "relations", "failed"),
         *("path: allow", "path: deny", "path: loop", "shell: writes in the workspace"),
@@ -38,4 +33,4 @@ def test_every_class_of_question_is_generated(fuzzer: ModuleType) -> None:
 
 
 def test_the_same_seed_asks_the_same_questions(fuzzer: ModuleType) -> None:
-    assert fuzzer.run_cases(200, seed=9).counts == fuzzer.run_cases(200, seed=9).counts
+    assert fuzzer.run_cases(100, seed=9).counts == fuzzer.run_cases(100, seed=9).counts
