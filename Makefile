@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 CASES ?= 100000
 SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+export ROBOTA_TEST_LONG = $(LONG)
 # Plugins that pytest finds by itself have it rewrite the assertions of their whole packages, ours among them.
 PYTEST := $(BIN)/python -m pytest --disable-plugin-autoload \
 	$(addprefix -p ,xdist.plugin anyio.pytest_plugin pytest_timeout _hypothesis_pytestplugin)
@@ -41,7 +42,7 @@ run: $(VENV)/.run ## Start robota; with PROMPT=… or without a terminal, run on
 	  $(BIN)/robota -p "$${PROMPT:-What is this project?}" < /dev/null; \
 	else $(BIN)/robota; fi
 
-test: $(VENV)/.dev ## Run the tests that need nothing but pip
+test: $(VENV)/.dev ## Run the tests that need nothing but pip; with LONG=1 all cases of generated ones
 	$(PYTEST) -m "not system" -n 4 --dist loadfile --no-loadscope-reorder
 
 test-fast: $(VENV)/.dev ## Run a part of every area in half a minute, or what FAST names

@@ -14,7 +14,6 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -182,30 +181,29 @@ def run_kills(directory: Path, *, program: str = "journal", runs: int, seed: int
 
 
 def kill_one(directory: Path, program: str, session_id: str, first: int, rng: random.Random) -> list[int]:
-    """Start a process, kill it at a random moment, and return the numbers it acknowledged."""
-    arguments = [program, str(directory), session_id, str(first), str(rng.randrange(1 << 30))]
+    """Fork a process, kill it at a random moment, and return the numbers it acknowledged."""
+    chance = random.Random(rng.randrange(1 << 30))
     wanted = rng.choice((0, 1, 3, 10, 30))
-    with subprocess.Popen(
-        [sys.executable, __file__, "--child", *arguments], stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()  # it has started
-        lines = [process.stdout.readline() for _ in range(wanted)]
+    heard, tells = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(tells, b"started\n")
+            tell = lambda number: os.write(tells, b"%d\n" % number) and None  # noqa: E731 - this and no other
+            PROGRAMS[program].write(directory, session_id, first, chance, tell)
+        finally:
+            os._exit(1)
+    os.close(tells)
+    with open(heard, "rb") as pipe:
+        pipe.readline()  # it has started
+        lines = [pipe.readline() for _ in range(wanted)]
         time.sleep(rng.random() ** 2 * 0.01)
-        process.send_signal(signal.SIGKILL)
-        lines += process.stdout.read().splitlines(keepends=True)
-        process.wait()
-        if process.returncode != -signal.SIGKILL:
-            raise AssertionError(f"the process ended by itself with {process.returncode}")
+        os.kill(child, signal.SIGKILL)
+        lines += pipe.read().splitlines(keepends=True)
+    _, status = os.waitpid(child, 0)
+    if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+        raise AssertionError("the process ended by itself")
     return [int(line) for line in lines if line.endswith(b"\n")]
-
-
-def be_child(program: str, directory: str, session_id: str, first: str, seed: str) -> None:
-    os.write(1, b"started\n")
-    rng = random.Random(int(seed))
-    PROGRAMS[program].write(
-        Path(directory), session_id, int(first), rng, lambda number: os.write(1, b"%d\n" % number) and None
-    )
 
 
 def describe(counts: Counts, seed: int) -> str:
@@ -221,11 +219,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--program", choices=sorted(PROGRAMS), default="journal")
-    parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child:
-        be_child(*options.child)
-        return 1
     with tempfile.TemporaryDirectory() as directory:
         counts = run_kills(Path(directory), program=options.program, runs=options.runs, seed=options.seed)
     for failure in counts.failures:

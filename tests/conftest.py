@@ -44,7 +44,9 @@ def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     would read anew; what reads them is tested with `fresh_trust`."""
     bundle = Path(certifi.where()).read_text()
     first = tmp_path_factory.mktemp("trusted") / "one.pem"
-    first.write_text(bundle[bundle.index("-----BEGIN") : bundle.index("END CERTIFICATE-----")] + "END CERTIFICATE-----\n")
+    first.write_text(
+        bundle[bundle.index("-----BEGIN") : bundle.index("END CERTIFICATE-----")] + "END CERTIFICATE-----\n"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "SSL_CERT_FILE", str(first))
         yield

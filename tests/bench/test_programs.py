@@ -32,7 +32,7 @@ def test_two_hundred_turns_in_a_terminal_leave_nothing_behind() -> None:
 
 def test_the_benchmark_compares_both_sides_and_keeps_the_samples(tmp_path: Path) -> None:
     file = tmp_path / "samples.json"
-    done = start("run.py", "--only", "import,build,fresh", "--repeats", "1", "--json", str(file))
+    done = start("run.py", "--only", "import,fresh", "--repeats", "1", "--json", str(file))
     assert done.returncode == 0, done.stderr
     assert "| new agent and one answer " in done.stdout
     lines = {line["title"]: line for line in json.loads(file.read_text(encoding="utf-8"))["lines"]}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.sessions.live_session import Studio, fired, heard
 from tests.sessions.test_replay_anything import Chance, do_something, make_session
+from tests.support.forms import some_of
 
 from robota.core.background import GroupSnapshot, TaskFailure, TaskSnapshot
 from robota.core.events import (
@@ -220,7 +221,7 @@ async def test_hooks_about_the_end_of_a_run_hear_what_goes_on_beside_it(tmp_path
         assert told[event]["session_crons"] == [{"id": "t-2", "prompt": "Make tea.", "wake_at": None}]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", some_of(range(30)))
 async def test_a_random_session_with_work_beside_it_replays(tmp_path: Path, seed: int) -> None:
     chance = Chance(seed)
     recorded = make_session(tmp_path, chance)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.faulty_files import Fault, FaultyFiles, SimulatedCrash
+from tests.support.forms import some_of
 from tests.support.journal_files import JournalFile
 
 from robota.core.jsontext import decode, encode
@@ -75,23 +77,42 @@ class Work:
         return [item.message for item in read_lines(self.path) if isinstance(item, JournalProblem)]
 
     def tear(self) -> None:
-        """Begin with a journal whose last record was being written when the power went."""
+        """Its last record was being written when the power went."""
         self.do(FaultyFiles(str(self.directory.parent)))
         with open(self.path, "ab") as file:
             file.write(TORN)
         self.safe = self.appended
 
+    def begin_with(self, torn: Work) -> None:
+        shutil.copytree(torn.directory, self.directory)
+        self.appended = self.safe = torn.safe
+
     def keeps_torn_bytes(self) -> bool:
         return any(TORN in path.read_bytes() for path in self.directory.glob("s1.jsonl*"))
 
 
-def run_until_nothing_fails(tmp_path: Path, fault: Fault, error: int, torn: bool) -> int:
+@pytest.fixture(params=[False, True], ids=["new", "torn"])
+def torn(request: pytest.FixtureRequest, tmp_path: Path) -> Work | None:
+    """What there was before, if anything."""
+    if not request.param:
+        return None
+    work = Work(tmp_path / "before")
+    work.tear()
+    return work
+
+
+def begin(root: Path, torn: Work | None) -> Work:
+    root.mkdir()
+    work = Work(root)
+    if torn is not None:
+        work.begin_with(torn)
+    return work
+
+
+def run_until_nothing_fails(tmp_path: Path, fault: Fault, error: int, torn: Work | None) -> int:
     for fail_at in range(10_000):
         root = tmp_path / str(fail_at)
-        root.mkdir()
-        work = Work(root)
-        if torn:
-            work.tear()
+        work = begin(root, torn)
         files = FaultyFiles(str(root), fail_at=fail_at, fault=fault, error=error)
         work.do(files)
         assert work.unsaved == 0
@@ -103,10 +124,9 @@ def run_until_nothing_fails(tmp_path: Path, fault: Fault, error: int, torn: bool
     raise AssertionError("the faults never end")
 
 
-@pytest.mark.parametrize("torn", [False, True], ids=["new", "torn"])
 @pytest.mark.parametrize("error", ERRORS, ids=lambda code: errno.errorcode[code])
 def test_no_record_is_missing_whichever_operation_fails(
-    tmp_path: Path, error: int, torn: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, error: int, torn: Work | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     count = run_until_nothing_fails(tmp_path, "error", error, torn)
 
@@ -115,28 +135,23 @@ def test_no_record_is_missing_whichever_operation_fails(
         print(f"\n{count} operations failed once with {errno.errorcode[error]}, nothing lost")
 
 
-@pytest.mark.parametrize("torn", [False, True], ids=["new", "torn"])
-def test_no_record_is_missing_whichever_write_is_short(tmp_path: Path, torn: bool) -> None:
+def test_no_record_is_missing_whichever_write_is_short(tmp_path: Path, torn: Work | None) -> None:
     assert run_until_nothing_fails(tmp_path, "short", 0, torn) > 25
 
 
-@pytest.mark.parametrize("torn", [False, True], ids=["new", "torn"])
 def test_what_was_safe_survives_a_power_cut_at_every_operation(
-    tmp_path: Path, torn: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, torn: Work | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     points = states = 0
     while True:
         root = tmp_path / str(points)
-        root.mkdir()
-        work = Work(root)
-        if torn:
-            work.tear()
+        work = begin(root, torn)
         files = FaultyFiles(str(root), fail_at=points, fault="crash")
         try:
             work.do(files)
         except SimulatedCrash:
             points += 1
-        for seed in range(SEEDS):
+        for seed in some_of(range(SEEDS)):
             files.after_crash(seed)
             check_after_crash(work, f"operation {points - 1}, seed {seed}")
             assert not torn or work.keeps_torn_bytes()

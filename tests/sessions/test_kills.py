@@ -31,7 +31,7 @@ def test_a_damaged_record_costs_itself_and_no_call_gets_the_result_of_another(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     done = subprocess.run(
-        [sys.executable, str(FLIPS), "--cases", "25", "--seed", "7"],
+        [sys.executable, str(FLIPS), "--cases", "12", "--seed", "7"],
         capture_output=True,
         text=True,
         check=False,

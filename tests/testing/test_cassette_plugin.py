@@ -47,7 +47,7 @@ async def test_hello(ask):
 
 
 class Loaded:
-    """The modules that runs in this process have loaded. `pytester` forgets them after every run and once more
+    """The modules that runs in this process have loaded. `pytester` forgets them after every run and again
     after the test, and with the next import there would be two of each."""
 
     def __init__(self, project: Path) -> None:
