@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,14 @@ from robota.http import tls
 settings.register_profile("searching", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", settings.get_profile("searching"), derandomize=True)
 settings.load_profile("patient")
+SYSTEM_TESTS = re.compile(r"^pytestmark = .*\bpytest\.mark\.system\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of system tests is not loaded where they are not wanted."""
+    if config.getoption("markexpr") != "not system" or collection_path.suffix != ".py":
+        return None
+    return bool(SYSTEM_TESTS.search(collection_path.read_text(encoding="utf-8"))) or None
 
 
 def pytest_collection_finish() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import anthropic
 import pytest
+from tests.support.lazy import anthropic
 
 from robota.core.errors import ConfigurationError, ModelNotAvailableError, ProviderError, RateLimitError
 from robota.core.messages import (

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anthropic
-import openai
 import pytest
-from google import genai
 from tests.providers.raw_server import HEAD, RawServer, refusal
 from tests.providers.test_hostile_servers import error_body, error_event
 from tests.providers.wires import KEY
+from tests.support.lazy import anthropic, genai, openai
 
 from robota.core.robota import Robota
 from robota.providers.anthropic import AnthropicProvider

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any, NamedTuple
 
-import anthropic
 import httpx2
-import openai
 import pytest
-from google import genai
-from google.genai import types
 from tests.providers.conversations import conversations
-from tests.providers.official_requests import ANTHROPIC, GOOGLE, OPENAI
+from tests.providers.official_requests import ANTHROPIC, OPENAI
 from tests.providers.wires import KEY, WIRES
+from tests.support.lazy import anthropic, genai, openai
 
 from robota.core.provider import Capabilities, ChatRequest, Chunk
 from robota.providers.anthropic import AnthropicProvider
@@ -45,7 +43,7 @@ class Recorder(httpx2.AsyncBaseTransport):
 class Vendor(NamedTuple):
     name: str
     model: str
-    official: dict[str, dict[str, Any]]
+    official: Callable[[], dict[str, dict[str, Any]]]
     connect: Callable[[httpx2.AsyncBaseTransport], Any]
     """The vendor's own client."""
     direct: Callable[[httpx2.AsyncBaseTransport], WireProvider | OpenAIProvider]
@@ -79,7 +77,7 @@ async def ask_google(client: Any, fields: dict[str, Any]) -> Any:
 def connect_google(transport: httpx2.AsyncBaseTransport) -> genai.Client:
     http = httpx2.AsyncClient(transport=transport)
     return genai.Client(
-        api_key=KEY, http_options=types.HttpOptions(api_version="v1beta", httpx_async_client=http)
+        api_key=KEY, http_options=genai.types.HttpOptions(api_version="v1beta", httpx_async_client=http)
     )
 
 
@@ -87,7 +85,7 @@ VENDORS = [
     Vendor(
         "anthropic",
         "claude-sonnet-4-6",
-        ANTHROPIC,
+        lambda: ANTHROPIC,
         lambda to: anthropic.AsyncAnthropic(api_key=KEY, http_client=httpx2.AsyncClient(transport=to)),
         lambda to: AnthropicProvider(KEY, transport=to, capabilities=ABLE),
         lambda client: AnthropicProvider(client=client, capabilities=ABLE),
@@ -96,7 +94,7 @@ VENDORS = [
     Vendor(
         "responses",
         "gpt-5.6",
-        OPENAI,
+        lambda: OPENAI,
         lambda to: openai.AsyncOpenAI(api_key=KEY, http_client=httpx2.AsyncClient(transport=to)),
         lambda to: OpenAIProvider(KEY, transport=to),
         lambda client: OpenAIProvider(client=client),
@@ -105,7 +103,7 @@ VENDORS = [
     Vendor(
         "gemini",
         "gemini-3-pro",
-        GOOGLE,
+        lambda: import_module("tests.providers.official_google").GOOGLE,
         connect_google,
         lambda to: GeminiProvider(KEY, transport=to),
         lambda client: GeminiProvider(client=client),
@@ -150,7 +148,7 @@ def spelled(value: Any, key: str = "") -> Any:
 
 def test_every_vendor_has_every_conversation() -> None:
     for vendor in VENDORS:
-        assert list(vendor.official) == list(conversations(vendor.name))
+        assert list(vendor.official()) == list(conversations(vendor.name))
 
 
 @every_vendor
@@ -158,7 +156,7 @@ def test_every_vendor_has_every_conversation() -> None:
 async def test_our_body_is_what_the_official_client_sends_for_the_same(vendor: Vendor, topic: str) -> None:
     async with record(vendor) as (recorder, client):
         await listen(vendor.direct(recorder), conversations(vendor.name)[topic], vendor.model)
-        stream = await vendor.ask(client, vendor.official[topic])
+        stream = await vendor.ask(client, vendor.official()[topic])
         if stream is not None:
             await stream.close()
     ours, theirs = recorder.bodies

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from google import genai
 from tests.providers.loopback import Loopback, Reply
 from tests.providers.reading import ask, listen
+from tests.support.lazy import genai
 
 from robota.core.errors import (
     AuthenticationError,

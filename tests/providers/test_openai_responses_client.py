@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import openai
 import pytest
+from tests.support.lazy import openai
 
 from robota.core.errors import ConfigurationError, NetworkError, RateLimitError
 from robota.core.messages import ToolMessage, UserMessage

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
-from mcp.server import MCPServer
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -94,6 +93,8 @@ class LoginServer:
 @asynccontextmanager
 async def login_server(*, says_where: bool = True) -> AsyncIterator[LoginServer]:
     """Both, on one port of this machine. One that does not say where to log in has its metadata elsewhere."""
+    from mcp.server import MCPServer  # takes longer to load than all of our tests
+
     login = LoginServer()
     tools = MCPServer("guarded")
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import httpx2
-import openai
 import pytest
 import yaml
+from tests.support.lazy import openai
 
 from robota import Robota
 from robota.core.errors import ConfigurationError

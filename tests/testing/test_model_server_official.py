@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import anthropic
-import openai
 import pytest
-from google import genai
+from tests.support.lazy import anthropic, genai, openai
 
 from robota.core.messages import ReasoningBlock, TokenUsage
 from robota.core.provider import ReasoningChunk, ServerToolChunk, StopChunk

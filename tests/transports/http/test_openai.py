@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 from pydantic import BaseModel
+from tests.support.lazy import openai
 from tests.support.serving import TOKEN, Serving, serving
 
 from robota.core.errors import ProviderError
