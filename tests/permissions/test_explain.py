@@ -52,10 +52,7 @@ def test_an_unusable_rule_is_explained() -> None:
 
 
 def test_the_mode_explains_itself() -> None:
-    assert (
-        explain("ls").reason
-        == "No rule covers it, and the mode default asks before running programs."
-    )
+    assert explain("ls").reason == "No rule covers it, and the mode default asks before running programs."
     assert "'yolo'" in explain("ls", mode="yolo").reason
 
 

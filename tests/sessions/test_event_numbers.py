@@ -131,7 +131,7 @@ class RandomSession:
         self.studio = self.begin(self.studio.home, conversation=self.studio.restored().conversation)
 
 
-@pytest.mark.parametrize("seed", range(100)
+@pytest.mark.parametrize("seed", range(100))
 async def test_what_was_told_is_read_back_under_the_same_numbers(tmp_path: Path, seed: int) -> None:
     life = RandomSession(tmp_path, seed)
     for _ in range(4):
@@ -158,7 +158,7 @@ async def collect(events: AsyncGenerator[TurnEvent, None], found: list[TurnEvent
             return
 
 
-@pytest.mark.parametrize("seed", range(100)
+@pytest.mark.parametrize("seed", range(100))
 async def test_whoever_joins_at_any_moment_gets_each_number_once(tmp_path: Path, seed: int) -> None:
     life = RandomSession(tmp_path, seed)
     rng = random.Random(seed)

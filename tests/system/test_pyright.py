@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.test_docs_pages import write_programs
+from tests.support.documented import write_programs
 
 pytestmark = pytest.mark.system
 

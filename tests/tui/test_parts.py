@@ -100,7 +100,9 @@ async def test_a_question_with_little_room_shows_what_it_is_about_and_the_marked
 
 async def test_the_rule_that_an_answer_would_add_is_shown_whole() -> None:
     rule = "Bash(git push --force origin master), Bash(rm -rf build/cache/of/everything)"
-    question = PermissionQuestion(tool_name="Bash", tool_input={"command": "x"}, cwd="/", rule=rule, reason="")
+    question = PermissionQuestion(
+        tool_name="Bash", tool_input={"command": "x"}, cwd="/", rule=rule, reason=""
+    )
     dialog = permission_dialog(question, WORDS, 12)
     rows = ["".join(text for _, text, *_ in row) for row in dialog_rows(dialog, WORDS, 60, 30, armed=True)]
 

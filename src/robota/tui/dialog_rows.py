@@ -75,7 +75,9 @@ def _option(
     key = f"{option.key.split()[0]}  " if option.key else ""
     indent = len(mark) + len(key)
     label = f"{box}{option.label}"
-    words = [cut(label, width - indent)] if short or dialog.filtered else wrap_line(label, max(1, width - indent))
+    words = (
+        [cut(label, width - indent)] if short or dialog.filtered else wrap_line(label, max(1, width - indent))
+    )
     style = "class:dialog.marked" if marked and armed else ""
     row: Row = [(style, mark), ("class:dialog.key", key), (style, words[0])]
     more: list[Row] = [[(style, f"{'':{indent}}{each}")] for each in words[1:]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from tests.test_docs import ROOT
+from tests.support.documented import ROOT
 
 from robota.sdk.settings.elsewhere import KEPT, WITHOUT_EFFECT
 from robota.sdk.settings.keys import KEYS, TABLE, Key, make_schema
