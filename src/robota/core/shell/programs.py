@@ -118,9 +118,12 @@ class Runner(Struct, frozen=True, forbid_unknown_fields=True):
     values: frozenset[str] = frozenset()
     flags: str = ""
     optional: frozenset[str] = frozenset()
-    writes: frozenset[str] = frozenset()
+    harmful: frozenset[str] = frozenset()
+    """Options, with a value, by which it does more than run the command: they write, or start something else."""
     harmless: frozenset[str] = frozenset()
     """With one of these it runs nothing."""
+    open: bool = False
+    """Whether the table of options tells its harmful long ones; else one that is not known here may be any."""
     script_option: frozenset[str] = frozenset()
     """Options whose value is a shell text."""
     argv_string: bool = False
@@ -128,6 +131,12 @@ class Runner(Struct, frozen=True, forbid_unknown_fields=True):
     """The rest is a shell text."""
     words: int = 0
     """How many words of the rest are the shell text; 0 means all."""
+    separate: bool = False
+    """Each word of the rest is a shell text of its own."""
+    shell: bool = False
+    """Without a command it is a shell."""
+    elsewhere: bool = False
+    """What it runs is looked up in another file system, so no rule for the inner command covers it."""
     positional: int = 0
     options_follow: bool = False
     """Options may also stand after the positional words."""

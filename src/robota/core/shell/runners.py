@@ -119,6 +119,12 @@ def _unwrap_runner(words: tuple[Word, ...], runner: Runner) -> Unwrapped | None:
 def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped | None:
     rest = words[start:]
     script_at = _script_option(words, start, runner)
+    options = words[1 : start if script_at is None else max(start, script_at[0])]
+    steered = (
+        runner.elsewhere
+        or (runner.assignments and any(_assigns(word) for word in options))
+        or any(_split_option(word.text, runner)[0] in runner.harmful for word in options)
+    )
     if script_at is not None:
         at, text = script_at
         source = [text] if text is not None else words[at : at + 1]
@@ -127,21 +133,20 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
                 *source,
                 *(plain_word(quote(word.text)) if word.literal else word for word in words[at + 1 :]),
             ]
-        return _as_source(source, at, runner)
-    if not rest and runner.script and runner.appends:  # `parallel` runs the lines that it reads
-        return Unwrapped(opaque=True, reads_input=True)
-    if not rest or runner.whole_is_file:
-        return None
+        return _as_source(source, at, runner, steered=steered)
+    if runner.whole_is_file:
+        rest = rest[1:] if runner.shell else ()
+    if not rest:  # `parallel` runs the lines that it reads
+        reads = runner.shell or (runner.script and runner.appends)
+        return Unwrapped(opaque=True, reads_input=True) if reads else None
     if runner.script:
         if rest[0].text in ("-", ""):
             return None
-        return _as_source(rest[: runner.words or None], start, runner)
-    options = words[1:start]
+        return _as_source(rest[: runner.words or None], start, runner, steered=steered)
     if runner.appends:
         rest = (*_fill_in(options, rest), UNKNOWN_WORD)
-    inner = Inner(start, rest, steered=runner.assignments and any(_assigns(word) for word in options))
-    wrote = any(_split_option(word.text, runner)[0] in runner.writes for word in options)
-    return Unwrapped((inner,), inert=runner.inert and not wrote, restricts=not runner.deny_only)
+    inner = Inner(start + runner.whole_is_file, rest, steered=steered)
+    return Unwrapped((inner,), inert=runner.inert and not steered, restricts=not runner.deny_only)
 
 
 def _fill_in(options: Sequence[Word], rest: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -155,19 +160,20 @@ def _fill_in(options: Sequence[Word], rest: tuple[Word, ...]) -> tuple[Word, ...
     return tuple(UNKNOWN_WORD if any(mark in word.text for mark in marks) else word for word in rest)
 
 
-def _as_source(words: Sequence[Word], start: int, runner: Runner) -> Unwrapped:
+def _as_source(words: Sequence[Word], start: int, runner: Runner, *, steered: bool) -> Unwrapped:
     """A shell text made of words; `parallel` fills in its arguments, or runs them when it has no command."""
     restricts = not runner.deny_only
     texts = [word.text for word in words]
     given = texts.index(":::") if runner.appends and ":::" in texts else len(texts)
-    source = " ".join(texts[:given]) if given else "\n".join(texts[1:])
+    between = "\n" if runner.separate else " "
+    source = between.join(texts[:given]) if given else "\n".join(texts[1:])
     if not all(word.literal for word in words[:given] or words):
         return Unwrapped(restricts=restricts, opaque=True)
     if runner.argv_string:
         source = "env " + source
     elif runner.appends and given:
         source = source.replace("{}", " $0 ") + " $0"
-    return Unwrapped((Inner(start, source=source),), restricts=restricts)
+    return Unwrapped((Inner(start, source=source, steered=steered),), restricts=restricts)
 
 
 def _split_option(text: str, runner: Runner) -> tuple[str, str | None]:
@@ -175,13 +181,13 @@ def _split_option(text: str, runner: Runner) -> tuple[str, str | None]:
     if not text.startswith("--"):
         for at, letter in enumerate(text[1:], 1):  # `-qc` is `-q -c`
             name = f"-{letter}"
-            if name in runner.script_option or name in runner.writes:
+            if name in runner.script_option or name in runner.harmful:
                 return name, text[at + 1 :] or None
             if letter not in runner.flags:
                 break
         return text[:2], text[2:] or None
     name, equals, value = text.partition("=")
-    longer = sorted(each for each in runner.script_option | runner.writes if each.startswith(name))
+    longer = sorted(each for each in runner.script_option | runner.harmful if each.startswith(name))
     return longer[0] if longer and len(name) > 2 else name, value if equals else None
 
 
@@ -247,13 +253,14 @@ def _option_length(text: str, runner: Runner) -> int | None:
     name, attached = _split_option(text, runner)
     if name in runner.script_option:
         return 1 if attached is not None else 2
-    if text in runner.values or (name in runner.writes and attached is None):
+    if text in runner.values or (name in runner.harmful and attached is None):
         return 2
     if text.startswith("--"):
-        return 1 if "=" in text or not runner.values or text in load_programs().long_flags else None
+        known = runner.open or text in load_programs().long_flags
+        return 1 if known or (attached is not None and name in runner.values | runner.harmful) else None
     if runner.numbers and _NUMBER_OPTION.match(text):
         return 1
-    if name in runner.values or name in runner.writes or name in runner.optional:
+    if name in runner.values or name in runner.harmful or name in runner.optional:
         return 1
     for offset, letter in enumerate(text[1:], 1):
         if "-" + letter in runner.values:
