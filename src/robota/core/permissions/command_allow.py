@@ -8,6 +8,7 @@ spells that out or another rule covers the inner command. A redirection is a wri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -29,6 +30,8 @@ from robota.core.shell.script import Assignment, Command, Word
 
 _LEAVING = frozenset({"break", "continue", "exit"})
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
+_INERT_VALUE = re.compile(r"(?![/:])(?!.*\.\.)[\w .,:=@*+%/-]*")
+"""Neither a path that leads elsewhere nor anything that a program could take for code."""
 
 
 def cover_parts(allow: RuleSet, invocations: Sequence[Invocation]) -> Cover | Gap:
@@ -196,9 +199,10 @@ def is_inert(assignment: Assignment, command: Command) -> bool:
         return False
     if assignment.name == "IFS" and command.words[0].text == "read":
         return True
-    if assignment.name not in load_programs().inert_variables:
-        return False
-    return ".." not in value.text and not value.text.startswith(("/", ":"))
+    programs = load_programs()
+    if programs.starts_nothing(assignment.name, value.text):
+        return True
+    return assignment.name in programs.inert_variables and _INERT_VALUE.fullmatch(value.text) is not None
 
 
 def find_redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.shell.programs import ProgramOptions, find_options, load_options, program_name
-from robota.core.shell.script import Word
+from robota.core.shell.script import Word, plain_word
 
 _HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
 _GIT_VALUES = frozenset({"-c", "--config-env", "--git-dir", "--work-tree"})
@@ -50,6 +50,9 @@ def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) 
         return []
     if options.check == "git":
         return list(_git_hazards(words, possible))
+    if options.subcommands:
+        operands = [word.text for _, word in read_options(words, 1, options)[1][:2]]
+        options = _within(program, " ".join(operands[:1]), " ".join(operands))
     found = _option_hazards(words, 1, options, possible)
     return [*found, *_checked(words, options)] if options.check else found
 
@@ -151,8 +154,11 @@ def _option_hazards(
     ]
     if operands and (possible or options.first or options.verbs or options.operands is not None):
         hazards += _operand_hazards(words, found, operands, options, possible)
-    if options.passes and any(word.text == "--" for word in words[start:-1]):
-        hazards.append(Hazard(len(words) - 1, "--"))
+    if options.passes and (at := next((i for i, word in enumerate(words) if word.text == "--"), 0)):
+        passed = (*map(plain_word, options.passes), *words[at + 1 :])
+        moved = at + 1 - len(options.passes)
+        inner = find_hazards(passed, frozenset(index - moved for index in possible if index > at))
+        hazards += [replace(hazard, index=hazard.index + moved) for hazard in inner]
     if options.starts or options.contains:
         for index, word in enumerate(words[start:], start):
             text = word.text.lower()
@@ -286,16 +292,32 @@ def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Ha
 def _git_options(subcommand: str) -> ProgramOptions | None:
     git = load_options().git
     own = ProgramOptions() if subcommand in git.plain else git.subcommands.get(subcommand)
-    own, every = git.config if subcommand == "config" else own, git.every
-    if own is None:
-        return None
+    own = git.config if subcommand == "config" else own
+    return None if own is None else _join(own, git.every)
+
+
+@lru_cache(maxsize=256)
+def _within(program: str, *subcommands: str) -> ProgramOptions:
+    """The options of a program that has more to say of some subcommands."""
+    options = find_options(program)
+    assert options is not None  # the caller has asked
+    for own in filter(None, map(options.subcommands.get, subcommands)):
+        return _join(own, options)
+    return options
+
+
+def _join(own: ProgramOptions, every: ProgramOptions) -> ProgramOptions:
     return replace(
         own,
         run=own.run | every.run,
         write=own.write | every.write,
         plain=own.plain | every.plain,
+        values=own.values | every.values,
         optional=own.optional | every.optional,
         starts=own.starts + every.starts,
+        contains=own.contains + every.contains,
+        verbs=own.verbs or every.verbs,
+        style=every.style,
     )
 
 

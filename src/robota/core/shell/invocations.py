@@ -97,7 +97,10 @@ def find_steering(script: Script, every: Sequence[Invocation]) -> str | None:
         if each.command.assignments:
             names.update([given.name for given in each.command.assignments if given.name in _READ_BY_BASH])
     for name in sorted(names):
-        if is_steering(name):
+        values = script.assigned.get(name, ())
+        if is_steering(name) and not (
+            values and all(each.literal and programs.starts_nothing(name, each.text) for each in values)
+        ):
             return name
     for each in every:
         if each.command.words[0].text in setters:
@@ -112,7 +115,10 @@ def _find_steering_word(words: Sequence[Word], script: Script, *, alone: bool) -
     programs = load_programs()
     exported = not alone and _exports(words)
     for word in words[1:]:
-        name = word.text.partition("=")[0].partition("[")[0]
+        name, _, value = word.text.partition("=")
+        name = name.partition("[")[0]
+        if word.literal and programs.starts_nothing(name, value):
+            continue
         if programs.is_steering(name) or (word.computed and not name.isidentifier()):
             return word.raw or word.text
         if exported and name not in programs.inert_variables and _may_steer(name, word, script):

@@ -62,8 +62,10 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     """The first operand may be short options without their dash (tar)."""
     stop_at_operand: int = 0
     """The operand from which on nothing is an option (ssh: 2, options may follow the host); 0 means none."""
-    passes: bool = False
-    """Whether what follows `--` are options of a program that it starts."""
+    passes: tuple[str, ...] = ()
+    """The words of a program that it starts with what follows `--` (`cmake --build . -- -j8`)."""
+    subcommands: dict[str, ProgramOptions] = {}
+    """What is said beside this of its first operand, or of the first two."""
     check: str = ""
     input: bool = False
     """Whether it carries out commands that it reads from its standard input."""
@@ -224,6 +226,8 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     reading_git: frozenset[str]
     read_only_git: frozenset[str]
     inert_variables: frozenset[str]
+    inert_values: dict[str, str]
+    """Values of other variables, as regular expressions, that start nothing (`GIT_PAGER=cat`)."""
     steering_variables: frozenset[str]
     steering_prefixes: tuple[str, ...]
     setters: frozenset[str]
@@ -239,6 +243,11 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
             self.setters, BUILTINS, SUBCOMMANDS,
         )  # fmt: skip
         return any(name in table for table in tables) or find_options(name) is not None
+
+    def starts_nothing(self, name: str, value: str) -> bool:
+        """Whether a variable that decides what a program starts is given a value that starts nothing."""
+        pattern = self.inert_values.get(name)
+        return pattern is not None and re.fullmatch(pattern, value) is not None
 
     def is_steering(self, name: str) -> bool:
         """Whether a variable of this name can change which program runs or what it does."""

@@ -31,16 +31,22 @@ _MAKE_FILES = re.compile(
     r"(?:.*_)?(?:TESTS?|FILES?|SRC|DIR|TARGET|PKGS?|PACKAGE|MODULE|APP|IMAGE|TAG|URL|VERSION)"
 )
 
+_SOCAT_ADDRESS = re.compile(
+    r"-|(?:stdio|stdin|stdout|(?:tcp|udp|openssl|ssl|sctp|socks|proxy)[\w-]*|unix(?:-connect|-client)?)"
+    r"(?:[:,](?:[^!]|!(?!!))*)?",
+    re.IGNORECASE,
+)
 _SQL_HARMFUL = {
     "psql": re.compile(
         r"\\(?!(?:d[A-Za-z]*\+?|l\+?|x|z|timing|conninfo|echo|pset|encoding)(?:[\s;]|\Z))"
-        r"|\bprogram\b(?=\s*(?:'|\$|e'))|\blo_(?:export|import)\b|\bpg_(?:read|write|ls)_\w+|\bto\s*'",
+        r"|\bprogram\b(?=\s*(?:'|\$|e'))|\blo_(?:export|import)\b|\bpg_(?:read|write|ls)_\w+|\bto\s*'"
+        r"|\bload\s*'|\balter\s+system\b|\blanguage\s+'?(?:c|pl\w+u)\b|\bplp\w+u\b",
         re.IGNORECASE,
     ),
     "mysql": re.compile(
-        r"\\(?![ntr0'\"\\%_GgSsh](?:\W|\Z))"
+        r"\\(?-i:(?![ntr0'\"\\%_GgSsh](?:\W|\Z)))"
         r"|(?:\A|[;\n])\s*(?:system|source|pager|tee|edit|!)\b|\binto\s+(?:outfile|dumpfile)\b"
-        r"|\bload_file\b|\bload\s+data\b|\bsys_(?:exec|eval)\b",
+        r"|\bload_file\b|\bload\s+data\b|\bsys_(?:exec|eval)\b|\bsoname\b|_log_file\b",
         re.IGNORECASE,
     ),
     "sqlite3": re.compile(
@@ -115,4 +121,9 @@ def _shows_environment(text: str, previous: str) -> bool:
     return text.isalpha() and "e" in text and not previous.endswith("o")
 
 
-_OPERAND_CHECKS = {"make": _sets_program, "date": _sets_clock, "ps": _shows_environment}
+def _opens_more(text: str, previous: str) -> bool:
+    """An address of `socat` beyond standard input and output and the network."""
+    return _SOCAT_ADDRESS.fullmatch(text) is None
+
+
+_OPERAND_CHECKS = {"socat": _opens_more, "make": _sets_program, "date": _sets_clock, "ps": _shows_environment}
