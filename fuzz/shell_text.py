@@ -56,7 +56,7 @@ sudo ls -la
 env ls -la
 bash -c 'ls -la'
 ./ls -la
-@PATH=. ls -la
+@LESSOPEN=x ls -la
 find . -delete
 find . -exec make {} +
 sed -i s/a/b/ f

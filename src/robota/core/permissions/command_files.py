@@ -71,6 +71,8 @@ def _climb(word: Word, directory: str | None) -> list[tuple[Word, str | None]]:
 
 def _is_walked(touch: Touch, denied: DeniedPaths) -> bool:
     """Whether what lies below the path is touched too."""
+    if touch.suffixes and denied.suffix and denied.suffix not in touch.suffixes:
+        return False
     return touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
 
 
@@ -124,6 +126,8 @@ class CommandFiles:
         for touch in (*self.touches, *(self._reading.mentions if reading else self._possible_writes)):
             if not reading and touch.kind == "read":
                 continue
+            if reading and touch.kind == "delete":
+                touch = replace(touch, mentioned=True)  # what goes with a tree is not read
             if touch.word is WHOLE_REPOSITORY and ".git" in rule.pattern.split("/"):
                 continue  # what git keeps for itself comes from no commit
             found = self._touch_hit(touch, denied)
@@ -163,6 +167,10 @@ class CommandFiles:
             return Hit(
                 touch.part, certain=sure, reason="" if sure else "it may use a file that the rule is about"
             )
+        if touch.told and denied.is_named_in(touch.word.text):
+            return Hit(touch.part, certain=False, reason="it may use a file that the rule is about")
+        if touch.mentioned and touch.sure and os.path.isdir(path) and denied.hits(forms, directory=True):
+            return Hit(touch.part, certain=False, reason="it may reach what is in this directory")
         copied = touch.kind == "write" and touch.sure  # whatever is there already is not touched
         if (
             _is_walked(touch, denied)

@@ -94,6 +94,10 @@ class CommandMatcher:
                 reason = "what it runs is only known when it runs"
             elif any(pattern.may_deny(items) for items in self._possible_texts(invocation)):
                 reason = "it depends on an argument that is only known when it runs"
+            elif pattern.reaches(invocation.words):
+                reason = "it may say the same in other words"
+            elif self._reading.runs_unknown(invocation):
+                reason = "which program runs depends on what the command itself writes or sets"
             if reason:
                 return Hit(invocation.command.text, certain=False, reason=reason)
         for text, part in self._reading.perhaps.items():

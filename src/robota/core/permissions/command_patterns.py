@@ -8,6 +8,7 @@ allow rules.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from robota.core.permissions.globs import ANY_TEXT, Glob, Item, compile_glob, ma
 from robota.core.shell.effects import substitute
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import after_options
-from robota.core.shell.programs import program_name
+from robota.core.shell.programs import load_options, program_name
 from robota.core.shell.script import (
     COMPUTED,
     LIVE,
@@ -34,6 +35,10 @@ MAXIMUM_GLOB_LENGTH = 4_096
 
 _NUMERIC = frozenset("?$!#")  # parameters whose value is a number
 _GLOB_TOKENS = re.compile(r"(\*+|\?|\[[!^]?\]?(?:\[[:.=][^\]/]*[:.=]\]|[^\]/])*\])")
+_VERSION = ".0123456789"
+_LETTERS = re.compile(r"-[A-Za-z]{1,3}\Z")
+_TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "mvn", "gradle", "gradlew"})
+"""Programs that carry out each of their operands, in whichever order."""
 _LOOSEN = str.maketrans({QUOTED_BLANK: " ", COMPUTED: None, LIVE: None})
 
 
@@ -51,6 +56,8 @@ class ShellPattern(Struct, frozen=True):
     exact: bool
     allowed: _Matching
     denied: _Matching
+    leading: tuple[str, ...]
+    """The words that it spells out, as plain text."""
 
     def allows(self, key: str) -> bool:
         starts, texts, others = self.allowed
@@ -62,6 +69,40 @@ class ShellPattern(Struct, frozen=True):
 
     def may_deny(self, items: list[Item]) -> bool:
         return any(may_match(glob, items) for glob in self.loose)
+
+    def reaches(self, words: Sequence[Word]) -> bool:
+        """Whether the words say the same with options between them, in another order, or by another name of
+        the program (`kubectl -v 6 delete x`, `make build deploy`, `pip3 install x`)."""
+        leading, name = self.leading, program_name(words[0].text)
+        if not leading or leading[0] not in (name, name.rstrip(_VERSION), load_options().aliases.get(name)):
+            return False
+        texts = [word.text for word in words[1:]]
+        passed: list[str] = []
+        for wanted in leading[1:]:
+            if _LETTERS.match(wanted) and _gives_letters(texts, wanted):
+                texts = [text for text in texts if not _LETTERS.match(text)]
+                continue
+            anything = wanted[:1] == "-" or name in _TAKES_TARGETS
+            while texts and texts[0] != wanted:
+                before = passed[-1] if passed and name != "git" else ""  # the values of git's options are known
+                if not (anything or _may_be_passed(texts[0], before)):
+                    return False
+                passed.append(texts.pop(0))
+            if not texts:
+                return False
+            texts.pop(0)
+        rest = [text for text in passed if text[:1] != "-"]
+        return self.denies(" ".join([*leading, *rest, *texts])) or self.denies(" ".join([*leading, *texts]))
+
+
+def _gives_letters(texts: Sequence[str], wanted: str) -> bool:
+    """Whether options of one letter say what a bundle of them says: `-r -f` and `-rf`."""
+    return set(wanted[1:]) <= {letter for text in texts if _LETTERS.match(text) for letter in text[1:]}
+
+
+def _may_be_passed(text: str, previous: str) -> bool:
+    """Whether a word may be an option, the value of the one before it, a variable or a toolchain."""
+    return text[:1] in ("-", "+") or "=" in text or (previous[:1] == "-" and "=" not in previous)
 
 
 def _match_any(globs: tuple[Glob, ...], text: str) -> bool:
@@ -88,7 +129,8 @@ def compile_shell_pattern(pattern: str) -> ShellPattern:
     leading = written.split(" ") if words is None else words
     fixed = next((index for index, word in enumerate(leading) if "*" in word), len(leading))
     exact = not prefix and "*" not in pattern
-    return ShellPattern(strict, loose, fixed, exact, _sort(strict), _sort(loose))
+    spelled = tuple(word.translate(_LOOSEN) for word in leading[:fixed])
+    return ShellPattern(strict, loose, fixed, exact, _sort(strict), _sort(loose), spelled)
 
 
 def _sort(globs: tuple[Glob, ...]) -> _Matching:
@@ -158,12 +200,12 @@ def word_items(word: Word, *, loose: bool = False) -> list[Item]:
         if spans and kind == "text" and not quoted and text.rfind("[") > text.rfind("]"):
             return [*found, *_glob_items(text[: text.rfind("[")], at_start=not found), ANY_TEXT]
         if kind == "text":
-            found.extend([text] if quoted else _glob_items(text, at_start=not found))
+            found.extend([text] if quoted else _glob_items(text, at_start=not any(found)))
         elif kind == "variable" and text in _NUMERIC:
             found.append("0")
         else:
             found.append(globs.ANY_WORD if quoted and not loose else ANY_TEXT)
-    return found
+    return [item for item in found if item != ""] or [""]
 
 
 def _glob_items(text: str, *, at_start: bool) -> list[Item]:

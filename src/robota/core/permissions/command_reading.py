@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from robota.core.permissions.command_patterns import command_texts
 from robota.core.permissions.matchers import Cover, Gap
 from robota.core.permissions.rules import RuleSet
-from robota.core.permissions.started import find_perhaps_started, find_sources, find_started
+from robota.core.permissions.started import LANGUAGES, find_perhaps_started, find_sources, find_started
 from robota.core.shell.builtins import CHECKS, OUTSIDE, find_outside
 from robota.core.shell.effects import Touch, find_touches
 from robota.core.shell.grammar import parse_shell
@@ -24,6 +24,12 @@ from robota.core.shell.programs import load_programs
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
 _REMEMBERED = 1_000  # characters of a command that is worth keeping
+_LOOKED_UP = frozenset({"PATH", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "HOME"})
+_READ_UNNAMED = {
+    "make": frozenset({"Makefile", "makefile", "GNUmakefile"}),
+    **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), frozenset({"package.json"})),
+}
+"""Files that say what a program runs though no word names them."""
 
 
 class Reading(Struct, eq=False, gc=False):
@@ -88,6 +94,22 @@ class Reading(Struct, eq=False, gc=False):
         if self._started is None:
             self._started = dict(find_started(self.sources))
         return self._started
+
+    def runs_unknown(self, invocation: Invocation) -> bool:
+        """Whether a part runs a file that another part writes, or looks for programs and libraries elsewhere."""
+        if any(each.name in _LOOKED_UP for each in invocation.command.assignments):
+            return True
+        name, words = invocation.program, invocation.words
+        files = _READ_UNNAMED.get(name, frozenset())
+        if "/" in words[0].text:
+            files |= {name}
+        if name in LANGUAGES or name in load_programs().shells or name in ("source", "."):
+            files |= {word.text.rpartition("/")[2] for word in words[1:]}
+        text = invocation.command.text
+        return bool(files) and any(
+            touch.kind == "write" and touch.part != text and touch.word.text.rpartition("/")[2] in files
+            for touch in self.touches
+        )
 
     @property
     def perhaps(self) -> dict[str, str]:

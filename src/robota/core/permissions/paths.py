@@ -281,7 +281,7 @@ def _allowed_bases(pattern: _PathPattern, place: Place) -> list[str]:
 class DeniedPaths:
     """Everything a deny or ask rule reaches, ready to be compared with many paths."""
 
-    __slots__ = ("_anchored", "_below", "_possible", "hidden")
+    __slots__ = ("_anchored", "_below", "_last", "_possible", "hidden", "suffix")
 
     def __init__(self, text: str, place: Place, resolver: Resolver | None = None) -> None:
         follow = (resolver or Resolver(place.home)).follow
@@ -301,7 +301,10 @@ class DeniedPaths:
                 below = [*below, *_globs(here, "**/" + written + "/*")]
         self._below = named + below
         self._possible = self._below if os.path.isdir(pattern.base) else named
-        self.hidden = (pattern.rest or pattern.base).rpartition("/")[2].startswith(".")
+        last = (pattern.rest or pattern.base).rpartition("/")[2]
+        self.hidden, self.suffix = last.startswith("."), posixpath.splitext(last)[1]
+        spelled = [each for each in f"{pattern.base}/{pattern.rest}".split("/") if "*" not in each]
+        self._last = spelled[-1] or posixpath.basename(pattern.base)
 
     def hits(self, forms: PathForms, *, directory: bool = False) -> bool:
         """Whether the rule reaches the path; for a directory, whether it reaches all that is in it."""
@@ -309,6 +312,10 @@ class DeniedPaths:
         if directory:
             candidates += [form.rstrip("/") + "/" for form in candidates]
         return any(glob.matches(candidate) for glob in self._below for candidate in candidates)
+
+    def is_named_in(self, text: str) -> bool:
+        """Whether a path that something unknown may stand before holds the last name that the rule spells out."""
+        return (self._last.startswith(".") or "/" in text) and self._last in text.split("/")
 
     def may_hit(self, items: Sequence[Item]) -> bool:
         """Whether a partly known absolute path could be one that the rule reaches."""

@@ -16,7 +16,7 @@ _STARTS = 24
 _NAMED = 12  # words of a command that a program unknown to us may start
 _WORDS = 400
 _BETWEEN = re.compile(r"[^\w./+=@%-]+")
-_CODE = frozenset({
+LANGUAGES = frozenset({
     "bun", "deno", "expect", "julia", "lua", "node", "osascript", "perl", "php", "pwsh", "python", "python2",
     "python3", "Rscript", "ruby", "tclsh",
 })  # fmt: skip
@@ -79,11 +79,13 @@ def _find_sources(invocation: Invocation) -> list[str]:
             sources += [word for word in words if "=" in word]
         for hazard in hazards:
             sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST])]
+            if options.check == "git" and "alias." in hazard.word + hazard.value:
+                sources.append(f"git {hazard.value.partition('=')[2] or hazard.value}")
     return sources
 
 
 def _codes(invocation: Invocation) -> Iterator[str]:
-    coded = invocation.program in _CODE
+    coded = invocation.program in LANGUAGES
     if not coded and invocation.program not in load_programs().interpreters:
         return
     words = invocation.words

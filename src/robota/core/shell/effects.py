@@ -43,6 +43,10 @@ class Touch(Struct, frozen=True, gc=False):
     """Whether only the word says so; nothing is known about what the program does with it."""
     sure: bool = True
     """False: it only may, since a text given to the program names it."""
+    told: bool = False
+    """Whether a program text names it, which may put something before it."""
+    suffixes: frozenset[str] = frozenset()
+    """Given: only files that end so are touched."""
 
 
 def is_read_only(invocation: Invocation) -> bool:

@@ -14,6 +14,7 @@ from itertools import pairwise, takewhile
 
 from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch
+from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
 from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_glob, plain_word
@@ -38,6 +39,7 @@ _SED_TEXT = re.compile(r"-[A-Za-z]*?e|--e[a-z]*=")
 """What may stand before a sed script in its own word."""
 _LISTS = re.compile(r"--files0?-from\b|--stdin-paths\Z|--batch(?:-command)?(?:=|\Z)|-@\Z")
 """Options with which the names of the files come from a file or from the input."""
+_COPIES = re.compile(r"-[a-z]*[op]|--(?:create|pass)")
 _NAME_LISTS = re.compile(r"--?files0-from\b|--(?:from|info|git)file\b")
 _FD_RUNS = re.compile(r"-[A-Za-z]*[xX]|--exec")
 _LONGEST = 4_000
@@ -64,22 +66,25 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
             again = moved or name in programs.takes_trees
             found = [*_unknown_values(own, use), *(word for word in own if again and is_operand(word))]
         else:
-            found = [part for word in own for part in split(word)]
+            chosen = [after for before, after in pairwise(own) if before.text == "-k"]  # tests, by their names
+            found = [part for word in own if word not in chosen for part in split(word)]
         where, part = (*invocation.directories, *moved), invocation.command.text
         trees = name in programs.takes_trees or (use is not None and bool(use.recursive))
         whole = any(word.text in programs.hands_over.get(name, ()) for word in own)
         for word in found:
-            path = "/" in word.text or word.tilde or word.text in (".", "..")
+            path = is_path(word)
             tree = trees or path  # a bare word is rarely meant as a directory
             yield Touch("read", word, where, part, recursive=tree, mentioned=not (whole and path))
         for token in told_in_texts(invocation, own):
-            yield Touch("read", plain_word(token), where, part, mentioned=True, sure=False)
+            yield Touch("read", plain_word(token), where, part, mentioned=True, sure=False, told=True)
+        for word in (*told_by_options(invocation), *told_by_variables(invocation)):
+            yield Touch("read", word, where, part, recursive=True, mentioned=True, sure=False)
         yield from _unnamed(name, own, where, part)
 
 
 def _unnamed(name: str, own: Sequence[Word], where: Directories, part: str) -> Iterator[Touch]:
     """What is read though no word names it: files of a list, everything that git packs or searches."""
-    if any(_LISTS.match(word.text) for word in own):
+    if any(_LISTS.match(word.text) or (name == "cpio" and _COPIES.match(word.text)) for word in own):
         yield Touch("read", UNKNOWN_WORD, where, part, mentioned=True)
     if name == "git" and any(word.text in _GIT_TREES for word in own):
         yield Touch("read", plain_word("."), where, part, recursive=True)
@@ -112,6 +117,10 @@ def own_words(invocation: Invocation) -> Sequence[Word]:
     if first.source is not None and (shell or (runner is not None and runner.whole_is_file)):
         return (*words[1 : first.start], *words[first.start + 1 :])  # its text is one word among others
     return words[1 : first.start + (shell and first.source is None)]
+
+
+def is_path(word: Word) -> bool:
+    return "/" in word.text or word.tilde or word.text in (".", "..")
 
 
 def is_operand(word: Word) -> bool:
@@ -210,6 +219,24 @@ def as_pathspec(word: Word) -> Word:
     for text in _PATTERN.split(word.text):
         pieces += [("substitution", "*", True), ("text", text, True)]
     return build_word(pieces[1:], word.raw)
+
+
+def told_by_options(invocation: Invocation) -> Iterator[Word]:
+    """What options are given by which a program is known to write a file or to start another one."""
+    words = invocation.words
+    if find_options(invocation.program) is None:
+        return
+    for hazard in find_hazards(words):
+        if not words[hazard.index].literal:
+            yield words[hazard.index]
+        yield from (part for text in hazard.value.split() for part in split(plain_word(text)))
+
+
+def told_by_variables(invocation: Invocation) -> Iterator[Word]:
+    """What is set for the command alone: `KUBECONFIG=secrets/k kubectl …`."""
+    for assignment in invocation.command.assignments:
+        texts = assignment.value.text.split() if assignment.value.literal else ()
+        yield from (part for text in texts for part in split(plain_word(text)))
 
 
 def told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[str]:

@@ -201,6 +201,8 @@ class TreeWriter(Struct, frozen=True, forbid_unknown_fields=True):
     """Options that name the directory."""
     skip: int = 0
     """How many operands come before the members; without members everything is written."""
+    suffixes: frozenset[str] = frozenset()
+    """Given: it only rewrites visible files that end so."""
     members: bool = False
     """For git: whether operands are all that is written."""
     bundle: bool = False

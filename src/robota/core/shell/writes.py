@@ -8,17 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from robota.core.shell.effects import Touch, find_module
-from robota.core.shell.hazards import after_options, find_hazards, read_options
+from robota.core.shell.hazards import after_options, read_options
 from robota.core.shell.invocations import Invocation
-from robota.core.shell.mentions import as_pathspec, is_operand, moved_to, own_words, split, told_in_texts
-from robota.core.shell.programs import ProgramOptions, TreeWriter, find_options, load_programs
+from robota.core.shell.mentions import (
+    as_pathspec,
+    is_operand,
+    is_path,
+    moved_to,
+    own_words,
+    split,
+    told_by_options,
+    told_in_texts,
+)
+from robota.core.shell.programs import ProgramOptions, TreeWriter, load_programs
 from robota.core.shell.script import Word, plain_word
 
 _WRITING_GIT = frozenset({
     "checkout", "restore", "mv", "rm", "clean", "checkout-index", "worktree", "clone", "init", "submodule",
-    "merge-file",
+    "merge-file", "config", "lfs",
 })  # fmt: skip
+_NAMED_FILES = TreeWriter(into=frozenset({"-f", "--file"}))
 _INDEX_ONLY = frozenset({"--cached", "--staged", "-S"})
 _WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
 WHOLE_REPOSITORY = plain_word(":/")
@@ -33,17 +45,29 @@ def find_possible_writes(invocations: Sequence[Invocation], home: str) -> Iterat
         own, part = own_words(invocation), invocation.command.text
         moved = moved_to(own, invocation.directories, home)
         where = (*invocation.directories, *moved)
-        for word in (*_named(invocation, own), *_told_by_options(invocation)):
-            yield Touch("write", word, where, part, recursive=True, mentioned=True, sure=False)
-        trees = _trees_of_git(invocation) if invocation.program == "git" else _extracted(invocation)
-        for word in trees:
-            yield Touch("write", word, moved or where, part, recursive=True, sure=False)
+        whole = any(word.text in load_programs().hands_over.get(invocation.program, ()) for word in own)
+        for token in told_in_texts(invocation, own):
+            yield Touch("write", plain_word(token), where, part, mentioned=True, sure=False, told=True)
+        for word in (*_named(invocation, own), *told_by_options(invocation)):
+            handed = whole and (is_path(word) or word.text.startswith("$"))
+            yield Touch("write", word, where, part, recursive=True, mentioned=not handed, sure=False)
+        if invocation.program == "git":
+            for word in _trees_of_git(invocation):
+                yield Touch("write", word, moved or where, part, recursive=True, sure=False)
+            continue
+        name, words = find_module(invocation.program, invocation.words)
+        writer = load_programs().tree_writers.get(name)
+        if writer is None:
+            continue
+        formats, suffixes = bool(writer.suffixes), writer.suffixes
+        for word in _extracted(words, writer):
+            touch = Touch("write", word, moved or where, part, recursive=True, sure=False)
+            yield replace(touch, hidden=not formats, suffixes=suffixes)
 
 
 def _named(invocation: Invocation, own: Sequence[Word]) -> Iterator[Word]:
     """Words that may be files to write."""
     programs, name = load_programs(), invocation.program
-    yield from map(plain_word, told_in_texts(invocation, own))
     if name in programs.names_only or name == "git":
         return
     use = programs.files.get(name)
@@ -56,23 +80,8 @@ def _named(invocation: Invocation, own: Sequence[Word]) -> Iterator[Word]:
         yield from operands[1:]
 
 
-def _told_by_options(invocation: Invocation) -> Iterator[Word]:
-    """The values of options by which a program is known to write a file or to start another one."""
-    words = invocation.words
-    if find_options(invocation.program) is None:
-        return
-    for hazard in find_hazards(words):
-        if not words[hazard.index].literal:
-            yield words[hazard.index]
-        yield from (part for text in hazard.value.split() for part in split(plain_word(text)))
-
-
-def _extracted(invocation: Invocation) -> Iterator[Word]:
-    """Where an archive or a patch is unpacked: the members that are named, or everything."""
-    name, words = find_module(invocation.program, invocation.words)
-    writer = load_programs().tree_writers.get(name)
-    if writer is None:
-        return
+def _extracted(words: Sequence[Word], writer: TreeWriter) -> Iterator[Word]:
+    """Where an archive or a patch is unpacked, or what is formatted: what is named, or everything."""
     operands, into, applies = _read(words, 1, writer)
     if applies:
         yield from into or operands[writer.skip :] or [plain_word(".")]
@@ -86,7 +95,7 @@ def _trees_of_git(invocation: Invocation) -> Iterator[Word]:
     writer = load_programs().tree_writers.get(f"git {subcommand}")
     if writer is None and subcommand not in _WRITING_GIT:
         return
-    operands, into, applies = _read(words, start + 1, writer or TreeWriter())
+    operands, into, applies = _read(words, start + 1, writer or _NAMED_FILES)
     texts = {word.text for word in words[start + 1 :]}
     if subcommand in _WRITING_GIT and ("--worktree" in texts or texts.isdisjoint(_INDEX_ONLY)):
         for word in (*operands, *into):
