@@ -60,7 +60,19 @@ class CommandMatcher:
         if rule.tool in READING_TOOLS or rule.tool in WRITING_TOOLS:
             found = self._files.hit(rule, self._why_unknown())
             return found if found is None or found.part is not None else replace(found, part=self._command)
-        return None
+        return self._host_hit(rule.pattern) if rule.names("WebFetch") and rule.pattern is not None else None
+
+    def _host_hit(self, pattern: str) -> Hit | None:
+        """Rules about addresses bind programs too; one without a pattern turns off the tool alone."""
+        from robota.core.permissions.command_hosts import Hosts  # noqa: PLC0415 - loads urllib
+
+        found = Hosts(pattern).hit(self._reading)
+        unknown = self._why_unknown()
+        return (
+            found
+            if found is not None or unknown is None
+            else Hit(self._command, certain=False, reason=unknown)
+        )
 
     def _command_hit(self, written: str) -> Hit | None:
         parameter = parameter_hit(self._call, written)

@@ -96,7 +96,7 @@ class Reading(Struct, eq=False, gc=False):
         return self._started
 
     def runs_unknown(self, invocation: Invocation) -> bool:
-        """Whether a part runs a file that another part writes, or looks for programs and libraries elsewhere."""
+        """Whether a part runs a file that another part writes, or looks elsewhere for programs."""
         if any(each.name in _LOOKED_UP for each in invocation.command.assignments):
             return True
         name, words = invocation.program, invocation.words

@@ -314,7 +314,7 @@ class DeniedPaths:
         return any(glob.matches(candidate) for glob in self._below for candidate in candidates)
 
     def is_named_in(self, text: str) -> bool:
-        """Whether a path that something unknown may stand before holds the last name that the rule spells out."""
+        """Whether a path whose beginning is not known holds the last name that the rule spells out."""
         return (self._last.startswith(".") or "/" in text) and self._last in text.split("/")
 
     def may_hit(self, items: Sequence[Item]) -> bool:

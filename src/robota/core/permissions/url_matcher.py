@@ -37,14 +37,14 @@ class UrlMatcher:
         if not rule.names(self._call.tool) or pattern is None:
             return None
         if pattern.startswith("domain:"):
-            if self._host is None or _read_domain(pattern)[0] is None:
+            if self._host is None or read_domain(pattern)[0] is None:
                 reason = self._problem or "its host can be read in more than one way"
                 return Hit(self._url, certain=False, reason=reason)
             return Hit(self._host) if self._is_at(pattern, below=True) else None
         parameter = parameter_hit(self._call, pattern)
         if parameter is not None:
             return parameter
-        globs = (text_glob(pattern), text_glob(_lower_host(pattern)))
+        globs = (text_glob(pattern), text_glob(lower_host(pattern)))
         if any(glob.matches(form) for glob in globs for form in self._forms()):
             return Hit(self._url)
         return None if self._problem is None else Hit(self._url, certain=False, reason=self._problem)
@@ -77,7 +77,7 @@ class UrlMatcher:
 
     def _is_at(self, pattern: str, *, below: bool) -> bool:
         """Whether the address is at a `domain:` rule's host, and at its port when it names one."""
-        wanted, port = _read_domain(pattern)
+        wanted, port = read_domain(pattern)
         fits = wanted is not None and port in ("", "*", str(_port(self._url or "")))
         return fits and host_matches(wanted or "", self._host or "", below=below)
 
@@ -111,7 +111,7 @@ def _port(url: str) -> int | None:
         return None
 
 
-def _read_domain(pattern: str) -> tuple[str | None, str]:
+def read_domain(pattern: str) -> tuple[str | None, str]:
     """Host and port of a `domain:` rule; no host when it can be read in more than one way."""
     wanted = pattern.removeprefix("domain:").strip().lower()
     if wanted.startswith("["):
@@ -127,7 +127,7 @@ def _read_domain(pattern: str) -> tuple[str | None, str]:
     return None if None in labels else ".".join(label or "" for label in labels), port
 
 
-def _lower_host(pattern: str) -> str:
+def lower_host(pattern: str) -> str:
     """A pattern for whole addresses with its scheme and host in lower case, as they are compared."""
     scheme, separator, rest = pattern.partition("://")
     host, slash, path = rest.partition("/")

@@ -66,7 +66,9 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
             again = moved or name in programs.takes_trees
             found = [*_unknown_values(own, use), *(word for word in own if again and is_operand(word))]
         else:
-            chosen = [after for before, after in pairwise(own) if before.text == "-k"]  # tests, by their names
+            chosen = [
+                after for before, after in pairwise(own) if before.text == "-k"
+            ]  # tests, by their names
             found = [part for word in own if word not in chosen for part in split(word)]
         where, part = (*invocation.directories, *moved), invocation.command.text
         trees = name in programs.takes_trees or (use is not None and bool(use.recursive))

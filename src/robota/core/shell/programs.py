@@ -121,11 +121,11 @@ class Runner(Struct, frozen=True, forbid_unknown_fields=True):
     flags: str = ""
     optional: frozenset[str] = frozenset()
     harmful: frozenset[str] = frozenset()
-    """Options, with a value, by which it does more than run the command: they write, or start something else."""
+    """Options, with a value, by which it also writes a file or starts something else."""
     harmless: frozenset[str] = frozenset()
     """With one of these it runs nothing."""
     open: bool = False
-    """Whether the table of options tells its harmful long ones; else one that is not known here may be any."""
+    """Whether the table of options tells its harmful long ones; else one that is not known may be any."""
     script_option: frozenset[str] = frozenset()
     """Options whose value is a shell text."""
     argv_string: bool = False
@@ -235,6 +235,10 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     setters: frozenset[str]
     conditions: frozenset[str]
     interpreters: frozenset[str]
+    fetching: frozenset[str]
+    """Programs whose operands are addresses that they fetch."""
+    contacting: frozenset[str]
+    """Programs that contact the hosts they are given, though a table knows them by the files they touch."""
     long_flags: frozenset[str]
     """Options of runners that take no value."""
 
