@@ -30,6 +30,7 @@ from robota.core.shell.script import Assignment, Command, Word
 
 _LEAVING = frozenset({"break", "continue", "exit"})
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
+_NETWORK = re.compile(r"\b(?:tcp|udp)\b")
 _INERT_VALUE = re.compile(r"(?![/:])(?!.*\.\.)[\w .,:=@*+%/-]*")
 """Neither a path that leads elsewhere nor anything that a program could take for code."""
 
@@ -210,7 +211,8 @@ def find_redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:
         if not touch.redirected:
             continue
         if touch.kind == "read":
-            if touch.word.text.startswith(_NETWORK_FILES):
+            computed = touch.word.computed and _NETWORK.search(str(call.arguments.get("command")))
+            if computed or touch.word.text.startswith(_NETWORK_FILES):
                 return Gap(touch.part, "the redirection opens a network connection")
         elif not covers_write(call, touch):
             return Gap(touch.part, "no rule allows writing the target of this redirection")

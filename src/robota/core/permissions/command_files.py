@@ -23,6 +23,8 @@ from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word
 from robota.core.shell.writes import WHOLE_REPOSITORY, find_possible_writes
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
+_ALL_OF = re.compile(r"(?:/|/\.|\A\.)\Z")
+"""How a source is written whose contents are copied, not itself."""
 _LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
 _COPIES_LINKS = re.compile(
     r"-[a-zA-Z]*[adPRrsl]|--(?:archive|no-dereference|symbolic-link|link|recursive|preserve)"
@@ -96,6 +98,31 @@ class CommandFiles:
     @cached_property
     def _possible_writes(self) -> list[Touch]:
         return list(find_possible_writes(self._every, self._home))
+
+    def filled_trees(self) -> list[str]:
+        """The directories that programs other than git fill with files of which no word tells."""
+        found = [
+            touch
+            for touch in self._possible_writes
+            if not touch.mentioned and not touch.suffixes and touch.part[:4] != "git "
+        ]
+        copying = [touch for touch in self.touches if touch.kind == "write" and touch.recursive]
+        parts = {touch.part for touch in copying}
+        whole = {
+            touch.part for touch in self.touches if touch.kind == "read" and _ALL_OF.search(touch.word.text)
+        }
+        found += [touch for touch in self.touches if touch.kind == "write" and touch.part in parts]
+        paths = [
+            (touch, known_path(touch.word, directory, self._home, self._assigned))
+            for touch in found
+            for directory in touch.directories
+        ]
+        return [
+            posixpath.normpath(path)
+            for touch, path in paths
+            # What is copied into a directory that is there already has a path of its own.
+            if path and (touch not in copying or touch.part in whole or not os.path.isdir(path))
+        ]
 
     @cached_property
     def linking(self) -> str | None:

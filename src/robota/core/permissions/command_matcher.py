@@ -157,7 +157,9 @@ class CommandMatcher:
         if "git" not in programs:
             return None
         alone = len(programs) == 1 and not self._reading.redirects  # and no table says that git writes
-        return find_doubtful_git(self._every, () if alone else files.touches)
+        if alone:
+            return find_doubtful_git(self._every, ())
+        return find_doubtful_git(self._every, files.touches, files.filled_trees())
 
     def narrowest(self) -> list[str]:
         """One rule for each part that no rule covers yet, and for each file a redirection would write.

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from robota.core.permissions.paths import is_inside
 from robota.core.shell.effects import Touch
 from robota.core.shell.invocations import Invocation
 
@@ -19,20 +20,28 @@ _TOP = "$(git rev-parse --show-toplevel)"
 _PARTS_OF_ONE = re.compile(r"(?:\A|/)(?:\.git|HEAD|config|refs|objects)(?:/|\Z)")
 
 
-def find_doubtful_git(every: Sequence[Invocation], touches: Iterable[Touch]) -> str | None:
-    """Why git should not run unasked, if it should not."""
+def find_doubtful_git(
+    every: Sequence[Invocation], touches: Iterable[Touch], trees: Sequence[str] = ()
+) -> str | None:
+    """Why git should not run unasked, if it should not; `trees` are what other parts fill with files."""
     calls = [each for each in every if each.program == "git" and not each.computed]
     if not calls:
         return None
-    if any(touch.kind == "write" and _PARTS_OF_ONE.search(touch.word.text) for touch in touches):
-        return "git would run in a repository that the command itself may have written"
+    written = any(touch.kind == "write" and _PARTS_OF_ONE.search(touch.word.text) for touch in touches)
     for each in calls:
         for directory in _git_directories(each):
+            if written or (directory is not None and _is_filled(directory, trees)):
+                return "git would run in a repository that the command itself may have written"
             if directory is None and not _stays_in_repository(every):
                 return "git would run in a directory that is only known when it runs"
             if directory is not None and _obeys_files_here(directory):
                 return f"git would take plain files for the settings of a repository: {directory}"
     return None
+
+
+def _is_filled(directory: str, trees: Sequence[str]) -> bool:
+    """Whether the repository of a directory may come from a tree that was filled."""
+    return any(is_inside(directory, tree) or is_inside(find_top(directory) + "/.git", tree) for tree in trees)
 
 
 def _stays_in_repository(every: Sequence[Invocation]) -> bool:

@@ -22,6 +22,7 @@ _FACTS = re.compile(
     r"\$\((?:pwd|nproc|whoami|uname(?: -[amnrs])?|id -[ugn]{1,2}|date \+[%A-Za-z0-9]+|npm (?:root|prefix)"
     r"|go env GO(?:PATH|ROOT|OS|ARCH|BIN|MOD)"
     r"|git rev-parse (?:--(?:show-toplevel|git-dir|show-prefix)|(?:--short )?HEAD)"
+    r"|docker (?:ps|images|container ls|image ls)(?: -[aq]*q[aq]*| -a)+"
     r"|git merge-base(?: [A-Za-z0-9_./@^~][A-Za-z0-9_./@^~-]*)+)\)"
 )
 """Substitutions whose output neither the text nor a file's name decides."""
