@@ -100,18 +100,21 @@ class CommandMatcher:
         return f"setting {steering} can change what other parts run"
 
     def _possible_hit(self, pattern: ShellPattern) -> Hit | None:
+        reading = self._reading
+        close = pattern.program in (reading.look_closer() if reading.names is None else reading.names)
         for invocation in self._every:
             reason = ""
             if invocation.opaque:
                 reason = "what it runs is only known when it runs"
-            elif any(pattern.may_deny(items) for items in self._possible_texts(invocation)):
+            elif (texts := self._possible_texts(invocation)) and any(map(pattern.may_deny, texts)):
                 reason = "it depends on an argument that is only known when it runs"
-            elif pattern.reaches(invocation.words):
+            elif close and pattern.reaches(invocation.words):
                 reason = "it may say the same in other words"
-            elif self._reading.runs_unknown(invocation):
-                reason = "which program runs depends on what the command itself writes or sets"
             if reason:
                 return Hit(invocation.command.text, certain=False, reason=reason)
+        if reading.runs_unknown is not None:
+            reason = "which program runs depends on what the command itself writes or sets"
+            return Hit(reading.runs_unknown, certain=False, reason=reason)
         for text, part in self._reading.perhaps.items():
             if pattern.denies(text):
                 return Hit(part, certain=False, reason="it may run something that the rule is about")

@@ -19,7 +19,7 @@ from robota.core.permissions.globs import ANY_TEXT, Glob, Item, compile_glob, ma
 from robota.core.shell.effects import substitute
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.hazards import after_options
-from robota.core.shell.programs import load_options, program_name
+from robota.core.shell.programs import program_name
 from robota.core.shell.script import (
     COMPUTED,
     LIVE,
@@ -36,6 +36,7 @@ MAXIMUM_GLOB_LENGTH = 4_096
 _NUMERIC = frozenset("?$!#")  # parameters whose value is a number
 _GLOB_TOKENS = re.compile(r"(\*+|\?|\[[!^]?\]?(?:\[[:.=][^\]/]*[:.=]\]|[^\]/])*\])")
 _VERSION = ".0123456789"
+_SAME = {"gmake": "make", "gsed": "sed", "gtar": "tar", "nodejs": "node", "fdfind": "fd", "batcat": "bat"}
 _LETTERS = re.compile(r"-[A-Za-z]{1,3}\Z")
 _TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "mvn", "gradle", "gradlew"})
 """Programs that carry out each of their operands, in whichever order."""
@@ -58,6 +59,8 @@ class ShellPattern(Struct, frozen=True):
     denied: _Matching
     leading: tuple[str, ...]
     """The words that it spells out, as plain text."""
+    program: str
+    """The first of them."""
 
     def allows(self, key: str) -> bool:
         starts, texts, others = self.allowed
@@ -74,7 +77,7 @@ class ShellPattern(Struct, frozen=True):
         """Whether the words say the same with options between them, in another order, or by another name of
         the program (`kubectl -v 6 delete x`, `make build deploy`, `pip3 install x`)."""
         leading, name = self.leading, program_name(words[0].text)
-        if not leading or leading[0] not in (name, name.rstrip(_VERSION), load_options().aliases.get(name)):
+        if leading[0] not in other_names(name):
             return False
         texts = [word.text for word in words[1:]]
         passed: list[str] = []
@@ -95,6 +98,12 @@ class ShellPattern(Struct, frozen=True):
             texts.pop(0)
         rest = [text for text in passed if text[:1] != "-"]
         return self.denies(" ".join([*leading, *rest, *texts])) or self.denies(" ".join([*leading, *texts]))
+
+
+@lru_cache(maxsize=1024)
+def other_names(program: str) -> tuple[str, ...]:
+    """What a program is called, also without its version."""
+    return program, program.rstrip(_VERSION), _SAME.get(program, program)
 
 
 def _gives_letters(texts: Sequence[str], wanted: str) -> bool:
@@ -132,7 +141,9 @@ def compile_shell_pattern(pattern: str) -> ShellPattern:
     fixed = next((index for index, word in enumerate(leading) if "*" in word), len(leading))
     exact = not prefix and "*" not in pattern
     spelled = tuple(word.translate(_LOOSEN) for word in leading[:fixed])
-    return ShellPattern(strict, loose, fixed, exact, _sort(strict), _sort(loose), spelled)
+    return ShellPattern(
+        strict, loose, fixed, exact, _sort(strict), _sort(loose), spelled, *spelled[:1] or ("",)
+    )
 
 
 def _sort(globs: tuple[Glob, ...]) -> _Matching:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.permissions.command_patterns import command_texts
+from robota.core.permissions.command_patterns import command_texts, other_names
 from robota.core.permissions.matchers import Cover, Gap
 from robota.core.permissions.rules import RuleSet
 from robota.core.permissions.started import LANGUAGES, find_perhaps_started, find_sources, find_started
@@ -50,6 +50,10 @@ class Reading(Struct, eq=False, gc=False):
     """Whether any text in it opens a file by itself."""
     covered: tuple[RuleSet, Cover | Gap] | None = None
     """What the allow rules that were asked last make of it."""
+    names: frozenset[str] | None = None
+    """What its programs are called, also by other names; see `look_closer`."""
+    runs_unknown: str | None = None
+    """A part that runs a file which another part writes, or that looks elsewhere for programs."""
     _touches: list[Touch] | None = None
     _mentions: list[Touch] | None = None
     _texts: dict[str, str] | None = None
@@ -95,8 +99,13 @@ class Reading(Struct, eq=False, gc=False):
             self._started = dict(find_started(self.sources))
         return self._started
 
-    def runs_unknown(self, invocation: Invocation) -> bool:
-        """Whether a part runs a file that another part writes, or looks elsewhere for programs."""
+    def look_closer(self) -> frozenset[str]:
+        """Find out what only rules that deny or ask about commands need."""
+        self.runs_unknown = next((each.command.text for each in self.every if self._runs_written(each)), None)
+        self.names = frozenset([name for each in self.every for name in other_names(each.program)])
+        return self.names
+
+    def _runs_written(self, invocation: Invocation) -> bool:
         if any(each.name in _LOOKED_UP for each in invocation.command.assignments):
             return True
         name, words = invocation.program, invocation.words
@@ -105,7 +114,7 @@ class Reading(Struct, eq=False, gc=False):
             files |= {name}
         if name in LANGUAGES or name in load_programs().shells or name in ("source", "."):
             files |= {word.text.rpartition("/")[2] for word in words[1:]}
-        text = invocation.command.text
+        text = invocation.command.text if files else ""
         return bool(files) and any(
             touch.kind == "write" and touch.part != text and touch.word.text.rpartition("/")[2] in files
             for touch in self.touches

@@ -30,7 +30,7 @@ def find_doubtful_git(
     written = any(touch.kind == "write" and _PARTS_OF_ONE.search(touch.word.text) for touch in touches)
     for each in calls:
         for directory in _git_directories(each):
-            if written or (directory is not None and _is_filled(directory, trees)):
+            if written or (trees and directory is not None and _is_filled(directory, trees)):
                 return "git would run in a repository that the command itself may have written"
             if directory is None and not _stays_in_repository(every):
                 return "git would run in a directory that is only known when it runs"

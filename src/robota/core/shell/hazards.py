@@ -160,12 +160,9 @@ def _option_hazards(
         inner = find_hazards(passed, frozenset(index - moved for index in possible if index > at))
         hazards += [replace(hazard, index=hazard.index + moved) for hazard in inner]
     if options.starts or options.contains:
+        marked = options.marks.search
         for index, word in enumerate(words[start:], start):
-            text = word.text.lower()
-            harmful = text.startswith(options.starts or "\0") or any(
-                part in text for part in options.contains
-            )
-            if harmful and word.text not in options.known:
+            if marked(word.text) and word.text not in options.known:
                 hazards.append(Hazard(index, word.text))
     return hazards
 

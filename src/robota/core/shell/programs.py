@@ -87,6 +87,12 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         return tuple(sorted([each for each in self.named if len(each) > 2]))
 
     @cached_property
+    def marks(self) -> re.Pattern[str]:
+        """What a harmful word begins with or holds."""
+        starts = [r"\A" + re.escape(text) for text in self.starts]
+        return re.compile("|".join([*starts, *map(re.escape, self.contains)]), re.IGNORECASE)
+
+    @cached_property
     def valued(self) -> frozenset[str]:
         """Options that take a value, be it in the next word."""
         return (self.values | self.run | self.write | self.keyed) - self.optional
