@@ -143,11 +143,15 @@ class _Coverage:
                 and not find_possible_hazards(rest, invocation.script)
                 and self._covers_inner(invocation)
             )
-        if unwrapped is None or not unwrapped.restricts:
+        if unwrapped is None:
             return True
+        starts = [inner.start for inner in unwrapped.inner]
+        if not unwrapped.restricts:
+            # `uv run *` covers every program, `uv run pytest *` only what `pytest *` would.
+            named = zip(invocation.inner, starts, strict=False) if not invocation.scripts else ()
+            return all(self._stays_within(inner, spelled - at) for inner, at in named if at < spelled)
         if invocation.opaque:
             return False
-        starts = [inner.start for inner in unwrapped.inner]
         if all(start < spelled for start in starts):
             argv = [inner for inner in unwrapped.inner if inner.source is None]
             if len(argv) != len(invocation.inner):

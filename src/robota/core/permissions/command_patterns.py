@@ -61,9 +61,13 @@ class ShellPattern(Struct, frozen=True):
     """The words that it spells out, as plain text."""
     program: str
     """The first of them."""
+    directory: str
+    """How the word of the first wildcard begins if it names a directory: `./scripts/` in `./scripts/*`."""
 
     def allows(self, key: str) -> bool:
         starts, texts, others = self.allowed
+        if self.directory and ".." in key and _climbs_out(key, self.directory):
+            return False
         return key.startswith(starts) or key in texts or (others != () and _match_any(others, key))
 
     def denies(self, text: str) -> bool:
@@ -98,6 +102,11 @@ class ShellPattern(Struct, frozen=True):
             texts.pop(0)
         rest = [text for text in passed if text[:1] != "-"]
         return self.denies(" ".join([*leading, *rest, *texts])) or self.denies(" ".join([*leading, *texts]))
+
+
+def _climbs_out(key: str, directory: str) -> bool:
+    """Whether a word that begins with a directory leads out of it."""
+    return any(word.startswith(directory) and ".." in word.split("/") for word in key.split(" "))
 
 
 @lru_cache(maxsize=1024)
@@ -141,8 +150,17 @@ def compile_shell_pattern(pattern: str) -> ShellPattern:
     fixed = next((index for index, word in enumerate(leading) if "*" in word), len(leading))
     exact = not prefix and "*" not in pattern
     spelled = tuple(word.translate(_LOOSEN) for word in leading[:fixed])
+    directory = leading[fixed].partition("*")[0].rpartition("/") if fixed < len(leading) else ("", "", "")
     return ShellPattern(
-        strict, loose, fixed, exact, _sort(strict), _sort(loose), spelled, *spelled[:1] or ("",)
+        strict,
+        loose,
+        fixed,
+        exact,
+        _sort(strict),
+        _sort(loose),
+        spelled,
+        spelled[0] if spelled else "",
+        "".join(directory[:2]),
     )
 
 
