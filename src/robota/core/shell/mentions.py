@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 
 from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch
@@ -81,13 +81,18 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
             yield Touch("read", plain_word(token), where, part, mentioned=True, sure=False, told=True)
         for word in (*told_by_options(invocation), *told_by_variables(invocation)):
             yield Touch("read", word, where, part, recursive=True, mentioned=True, sure=False)
-        yield from _unnamed(name, own, where, part)
+        yield from _unnamed(invocation, own, where, part)
 
 
-def _unnamed(name: str, own: Sequence[Word], where: Directories, part: str) -> Iterator[Touch]:
+def _unnamed(
+    invocation: Invocation, own: Sequence[Word], where: Directories, part: str
+) -> Iterator[Touch]:
     """What is read though no word names it: files of a list, everything that git packs or searches."""
+    name = invocation.program
     if any(_LISTS.match(word.text) or (name == "cpio" and _COPIES.match(word.text)) for word in own):
         yield Touch("read", UNKNOWN_WORD, where, part, mentioned=True)
+    for word in dropwhile(lambda each: each.text != "::::", invocation.words if name == "parallel" else ()):
+        yield Touch("read", word, where, part, mentioned=True)
     if name == "git" and any(word.text in _GIT_TREES for word in own):
         yield Touch("read", plain_word("."), where, part, recursive=True)
 
@@ -199,7 +204,7 @@ def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
             word.text in _GIT_FILES and index + 1 < len(rest) and subcommand not in ("log", "push", "branch")
         ):
             yield from split(rest[index + 1])
-        elif word.text[:2] == "-F" and len(word.text) > 2:
+        elif word.text[:2] == ("-f" if subcommand == "config" else "-F") and len(word.text) > 2:
             yield plain_word(word.text[2:])
     shows = subcommand in load_programs().reading_git or (
         subcommand in ("log", "stash", "whatchanged") and any(_PATCHES.match(word.text) for word in rest)

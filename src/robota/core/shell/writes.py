@@ -47,7 +47,8 @@ def find_possible_writes(invocations: Sequence[Invocation], home: str) -> Iterat
         where = (*invocation.directories, *moved)
         whole = any(word.text in load_programs().hands_over.get(invocation.program, ()) for word in own)
         for token in told_in_texts(invocation, own):
-            yield Touch("write", plain_word(token), where, part, mentioned=True, sure=False, told=True)
+            told = Touch("write", plain_word(token), where, part, recursive=True, mentioned=True)
+            yield replace(told, sure=False, told=True)
         for word in (*_named(invocation, own), *told_by_options(invocation)):
             handed = whole and (is_path(word) or word.text.startswith("$"))
             yield Touch("write", word, where, part, recursive=True, mentioned=not handed, sure=False)
