@@ -31,8 +31,6 @@ from robota.core.shell.script import Assignment, Command, Word
 _LEAVING = frozenset({"break", "continue", "exit"})
 _NETWORK_FILES = ("/dev/tcp/", "/dev/udp/")
 _NETWORK = re.compile(r"\b(?:tcp|udp)\b")
-_INERT_VALUE = re.compile(r"(?![/:])(?!.*\.\.)[\w .,:=@*+%/-]*")
-"""Neither a path that leads elsewhere nor anything that a program could take for code."""
 
 
 def cover_parts(allow: RuleSet, invocations: Sequence[Invocation]) -> Cover | Gap:
@@ -204,10 +202,7 @@ def is_inert(assignment: Assignment, command: Command) -> bool:
         return False
     if assignment.name == "IFS" and command.words[0].text == "read":
         return True
-    programs = load_programs()
-    if programs.starts_nothing(assignment.name, value.text):
-        return True
-    return assignment.name in programs.inert_variables and _INERT_VALUE.fullmatch(value.text) is not None
+    return load_programs().is_inert(assignment.name, value.text)
 
 
 def find_redirection_gap(call: Call, touches: Sequence[Touch]) -> Gap | None:

@@ -189,7 +189,8 @@ def _is_fed(script: Script) -> bool:
 
 
 def _changes_directory(command: Command) -> bool:
-    return any(word.text in ("-C", "-D") or word.text.startswith("--chdir") for word in command.words)
+    moves = ("--chdir", "--wd", "--workdir", "--working-dir", "--cwd")
+    return any(word.text in ("-C", "-D") or word.text.startswith(moves) for word in command.words)
 
 
 def visited_directories(script: Script, directories: Directories, home: str) -> Directories:

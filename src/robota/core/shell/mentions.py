@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, pairwise, takewhile
 
+from msgspec.structs import replace
+
 from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch
 from robota.core.shell.hazards import find_hazards
@@ -21,8 +23,9 @@ from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_
 
 _PARTS = re.compile(r"[=@:,;<|{}\"]+|\([a-z,]*\)")
 _TOKENS = re.compile(r"[^\w./~+@%-]+")
+_QUOTED = re.compile(r"""(?<=['"])[^'"\s]+(?=['"])""")
 _MOVES = re.compile(
-    r"(-[CD]|--(?:directory|chdir|cwd|prefix|working-directory|work-tree))(?:=?(.+))?\Z", re.DOTALL
+    r"(-[CD]|--(?:directory|chdir|cwd|wd|workdir|prefix|working-directory|work-tree))(?:=?(.+))?\Z", re.DOTALL
 )
 _KNOWN = re.compile(r"\$(?:\{(HOME|PWD)\}|(HOME|PWD)\b)")
 _GIT_FILES = frozenset({
@@ -77,8 +80,10 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
             path = is_path(word)
             tree = trees or path  # a bare word is rarely meant as a directory
             yield Touch("read", word, where, part, recursive=tree, mentioned=not (whole and path))
-        for token in told_in_texts(invocation, own):
-            yield Touch("read", plain_word(token), where, part, mentioned=True, sure=False, told=True)
+        code = name in programs.interpreters  # where a word outside quotes is no directory
+        for token, quoted in told_in_texts(invocation, own):
+            told = Touch("read", plain_word(token), where, part, recursive=quoted or not code, mentioned=True)
+            yield replace(told, sure=False, told=True)
         for word in (*told_by_options(invocation), *told_by_variables(invocation)):
             yield Touch("read", word, where, part, recursive=True, mentioned=True, sure=False)
         yield from _unnamed(invocation, own, where, part)
@@ -93,6 +98,8 @@ def _unnamed(
         yield Touch("read", UNKNOWN_WORD, where, part, mentioned=True)
     for word in dropwhile(lambda each: each.text != "::::", invocation.words if name == "parallel" else ()):
         yield Touch("read", word, where, part, mentioned=True)
+    if name == "git" and not load_programs().reading_git.isdisjoint(word.text for word in own):
+        yield Touch("read", plain_word("."), where, part, recursive=True, mentioned=True)  # what is here
     if name == "git" and any(word.text in _GIT_TREES for word in own):
         yield Touch("read", plain_word("."), where, part, recursive=True)
 
@@ -246,10 +253,12 @@ def told_by_variables(invocation: Invocation) -> Iterator[Word]:
         yield from (part for text in texts for part in split(plain_word(text)))
 
 
-def told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[str]:
-    """Names inside program texts, which may be files that the program opens by itself."""
+def told_in_texts(invocation: Invocation, words: Sequence[Word]) -> Iterator[tuple[str, bool]]:
+    """Names inside program texts, which may be files that it opens by itself, and whether in quotes."""
     for text in _program_texts(invocation, words):
-        yield from dict.fromkeys(token for token in _TOKENS.split(text[:_LONGEST]) if token)
+        quoted = set(_QUOTED.findall(text[:_LONGEST]))
+        names = dict.fromkeys(token for token in _TOKENS.split(text[:_LONGEST]) if token)
+        yield from ((name, name in quoted) for name in names)
 
 
 def _program_texts(invocation: Invocation, words: Sequence[Word]) -> list[str]:

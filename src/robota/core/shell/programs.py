@@ -15,6 +15,8 @@ _VARIANT = re.compile(
     r"\A(?:[a-z0-9_]+-){2,3}(?=(?:gcc|g\+\+|ld|ar|as|nm|ranlib|strip|objdump|objcopy|readelf)\b)"
     r"|[.-]?\d[\d.]*\Z|\.(?:basic|tiny|nox|gtk3|openbsd|traditional)\Z"
 )
+_INERT_VALUE = re.compile(r"(?![/:])(?!.*\.\.)[\w .,:=@*+%/-]*")
+"""Neither a path that leads elsewhere nor anything that a program could take for code."""
 BUILTINS = frozenset(
     {"bg", "break", "cd", "continue", "dirs", "disown", "exit", "fg", "popd", "pushd", "return", "shift"}
 )
@@ -260,6 +262,12 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether a variable that decides what a program starts is given a value that starts nothing."""
         pattern = self.inert_values.get(name)
         return pattern is not None and re.fullmatch(pattern, value) is not None
+
+    def is_inert(self, name: str, value: str) -> bool:
+        """Whether a variable with this value cannot change what a command runs."""
+        if name in self.inert_variables:
+            return _INERT_VALUE.fullmatch(value) is not None
+        return self.starts_nothing(name, value)
 
     def is_steering(self, name: str) -> bool:
         """Whether a variable of this name can change which program runs or what it does."""

@@ -122,7 +122,7 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
     options = words[1 : start if script_at is None else max(start, script_at[0])]
     steered = (
         runner.elsewhere
-        or (runner.assignments and any(_assigns(word) for word in options))
+        or (runner.assignments and any(_assigns(word) and not _sets_inert(word) for word in options))
         or any(_split_option(word.text, runner)[0] in runner.harmful for word in options)
     )
     if script_at is not None:
@@ -232,6 +232,11 @@ def _skip_options(words: tuple[Word, ...], index: int, runner: Runner) -> tuple[
 def _assigns(word: Word) -> bool:
     """`env` and `sudo` take every word with an equals sign, whatever stands before it."""
     return "=" in word.text and not word.text.startswith("-")
+
+
+def _sets_inert(word: Word) -> bool:
+    name, _, value = word.text.partition("=")
+    return word.literal and load_programs().is_inert(name, value)
 
 
 def _after_subcommand(words: tuple[Word, ...], runner: Runner) -> int:

@@ -46,7 +46,7 @@ def find_possible_writes(invocations: Sequence[Invocation], home: str) -> Iterat
         moved = moved_to(own, invocation.directories, home)
         where = (*invocation.directories, *moved)
         whole = any(word.text in load_programs().hands_over.get(invocation.program, ()) for word in own)
-        for token in told_in_texts(invocation, own):
+        for token, _ in told_in_texts(invocation, own):
             told = Touch("write", plain_word(token), where, part, recursive=True, mentioned=True)
             yield replace(told, sure=False, told=True)
         for word in (*_named(invocation, own), *told_by_options(invocation)):
