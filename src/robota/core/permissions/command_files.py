@@ -71,11 +71,14 @@ def _climb(word: Word, directory: str | None) -> list[tuple[Word, str | None]]:
     return [(build_word(pieces, word.raw), place) for place in sorted(places)]
 
 
-def _is_walked(touch: Touch, denied: DeniedPaths) -> bool:
+def _is_walked(touch: Touch, denied: DeniedPaths, path: str | None) -> bool:
     """Whether what lies below the path is touched too."""
-    if touch.suffixes and denied.suffix and denied.suffix not in touch.suffixes:
-        return False
-    return touch.recursive and not touch.mentioned and (touch.hidden or not denied.hidden)
+    return (
+        touch.recursive
+        and not touch.mentioned
+        and not denied.ends_otherwise(touch.suffixes)
+        and (touch.hidden or not denied.is_hidden_in(path))
+    )
 
 
 class CommandFiles:
@@ -200,7 +203,7 @@ class CommandFiles:
             return Hit(touch.part, certain=False, reason="it may reach what is in this directory")
         copied = touch.kind == "write" and touch.sure  # whatever is there already is not touched
         if (
-            _is_walked(touch, denied)
+            _is_walked(touch, denied, posixpath.normpath(path))
             and (os.path.isdir(path) if copied else not os.path.isfile(path))
             and denied.reaches_below(forms)
         ):
@@ -215,7 +218,7 @@ class CommandFiles:
             hits = [self._touch_hit_in(directory, replace(touch, word=value), denied) for value in values]
             return next((hit for hit in hits if hit is not None), None)
         places = _climb(word, directory)
-        walked = _is_walked(touch, denied)
+        walked = _is_walked(touch, denied, None)
         # A glob that no file matches stands for itself.
         if (
             not places

@@ -56,6 +56,8 @@ class Hosts:
 
     def _compare(self, text: str, part: str, *, fetches: bool) -> Hit | None:
         for address in _ADDRESS.findall(text):
+            if address.endswith("://") or ":///" in address:  # a file
+                continue
             host = host_of(address)
             if host is None or _SEPARATED.search(address.partition("://")[2].partition("/")[0]):
                 return _doubt(part)

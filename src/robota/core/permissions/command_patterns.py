@@ -36,7 +36,15 @@ MAXIMUM_GLOB_LENGTH = 4_096
 _NUMERIC = frozenset("?$!#")  # parameters whose value is a number
 _GLOB_TOKENS = re.compile(r"(\*+|\?|\[[!^]?\]?(?:\[[:.=][^\]/]*[:.=]\]|[^\]/])*\])")
 _VERSION = ".0123456789"
-_SAME = {"gmake": "make", "gsed": "sed", "gtar": "tar", "nodejs": "node", "fdfind": "fd", "batcat": "bat"}
+_SAME = {
+    "gmake": "make",
+    "gsed": "sed",
+    "gtar": "tar",
+    "nodejs": "node",
+    "fdfind": "fd",
+    "batcat": "bat",
+    "autossh": "ssh",
+}
 _LETTERS = re.compile(r"-[A-Za-z]{1,3}\Z")
 _TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "mvn", "gradle", "gradlew"})
 """Programs that carry out each of their operands, in whichever order."""

@@ -281,7 +281,7 @@ def _allowed_bases(pattern: _PathPattern, place: Place) -> list[str]:
 class DeniedPaths:
     """Everything a deny or ask rule reaches, ready to be compared with many paths."""
 
-    __slots__ = ("_anchored", "_below", "_last", "_possible", "hidden", "suffix")
+    __slots__ = ("_anchored", "_below", "_last", "_possible", "_whole")
 
     def __init__(self, text: str, place: Place, resolver: Resolver | None = None) -> None:
         follow = (resolver or Resolver(place.home)).follow
@@ -301,9 +301,8 @@ class DeniedPaths:
                 below = [*below, *_globs(here, "**/" + written + "/*")]
         self._below = named + below
         self._possible = self._below if os.path.isdir(pattern.base) else named
-        last = (pattern.rest or pattern.base).rpartition("/")[2]
-        self.hidden, self.suffix = last.startswith("."), posixpath.splitext(last)[1]
-        spelled = [each for each in f"{pattern.base}/{pattern.rest}".split("/") if "*" not in each]
+        self._whole = f"{pattern.base}/{pattern.rest}".rstrip("/")
+        spelled = [each for each in self._whole.split("/") if "*" not in each]
         self._last = spelled[-1] or posixpath.basename(pattern.base)
 
     def hits(self, forms: PathForms, *, directory: bool = False) -> bool:
@@ -312,6 +311,20 @@ class DeniedPaths:
         if directory:
             candidates += [form.rstrip("/") + "/" for form in candidates]
         return any(glob.matches(candidate) for glob in self._below for candidate in candidates)
+
+    def is_hidden_in(self, path: str | None) -> bool:
+        """Whether only hidden files and what is in hidden directories below the path are meant."""
+        inside = path is not None and self._whole.startswith(path.rstrip("/") + "/")
+        below = self._whole[len(path or "") :] if inside else self._whole.rpartition("/")[2]
+        return "/." in "/" + below
+
+    def ends_otherwise(self, suffixes: frozenset[str]) -> bool:
+        """Whether no file that is meant ends like one of these."""
+        last, ends = self._whole.rpartition("/")[2], tuple(suffixes)
+        if not suffixes or "." not in last:  # it may be a directory
+            return False
+        tail = last.rpartition("*")[2]
+        return tail != "" and not tail.endswith(ends) and not any(end.endswith(tail) for end in ends)
 
     def is_named_in(self, text: str) -> bool:
         """Whether a path whose beginning is not known holds the last name that the rule spells out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
@@ -25,6 +26,7 @@ _OPERANDS: dict[str, tuple[TouchKind, ...]] = {
     "copy": ("read",),
     "move": ("read", "delete"),
 }
+_BY_SUFFIX = re.compile(r"\*(\.\w+)\Z")
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
 
@@ -113,11 +115,19 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
         files = _operand_files(use, names, operands)
         if recursive and not operands[use.skip :] and use.operands == "read":
             files = [*files, ("read", plain_word("."))]
-        yield from (Touch(kind, word, where, part, recursive, hidden) for kind, word in files)
+        only = chosen_suffixes([option.text or "" for option in found if option.name == "--include"])
+        for kind, word in files:
+            yield Touch(kind, word, where, part, recursive, hidden, suffixes=only)
     if use.operands in ("copy", "move"):
         into = [value for option in found if option.name in use.write and (value := _value_of(option))]
         copies = _copies(operands if into else operands[:-1], (into or operands)[-1:])
         yield from (Touch("write", word, where, part) for word in copies)
+
+
+def chosen_suffixes(patterns: Sequence[str]) -> frozenset[str]:
+    """How the files end that patterns such as `*.py` choose; nothing when that cannot be told."""
+    found = [_BY_SUFFIX.match(pattern) for pattern in patterns]
+    return frozenset([each[1] for each in found if each]) if all(found) else frozenset()
 
 
 def find_module(program: str, words: tuple[Word, ...]) -> tuple[str, tuple[Word, ...]]:

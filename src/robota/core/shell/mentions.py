@@ -15,7 +15,7 @@ from itertools import dropwhile, pairwise, takewhile
 from msgspec.structs import replace
 
 from robota.core.shell import sed_awk
-from robota.core.shell.effects import Touch
+from robota.core.shell.effects import Touch, chosen_suffixes
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
@@ -23,6 +23,7 @@ from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_
 
 _PARTS = re.compile(r"[=@:,;<|{}\"]+|\([a-z,]*\)")
 _TOKENS = re.compile(r"[^\w./~+@%-]+")
+_NUMBER = re.compile(r"\$\((?:nproc|id -[ug]|date \+%s|\()")
 _QUOTED = re.compile(r"""(?<=['"])[^'"\s]+(?=['"])""")
 _MOVES = re.compile(
     r"(-[CD]|--(?:directory|chdir|cwd|wd|workdir|prefix|working-directory|work-tree))(?:=?(.+))?\Z", re.DOTALL
@@ -69,9 +70,7 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
             again = moved or name in programs.takes_trees
             found = [*_unknown_values(own, use), *(word for word in own if again and is_operand(word))]
         else:
-            chosen = [
-                after for before, after in pairwise(own) if before.text == "-k"
-            ]  # tests, by their names
+            chosen = [after for before, after in pairwise(own) if _takes_text(before.text, after, use)]
             found = [part for word in own if word not in chosen for part in split(word)]
         where, part = (*invocation.directories, *moved), invocation.command.text
         trees = name in programs.takes_trees or (use is not None and bool(use.recursive))
@@ -89,9 +88,7 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
         yield from _unnamed(invocation, own, where, part)
 
 
-def _unnamed(
-    invocation: Invocation, own: Sequence[Word], where: Directories, part: str
-) -> Iterator[Touch]:
+def _unnamed(invocation: Invocation, own: Sequence[Word], where: Directories, part: str) -> Iterator[Touch]:
     """What is read though no word names it: files of a list, everything that git packs or searches."""
     name = invocation.program
     if any(_LISTS.match(word.text) or (name == "cpio" and _COPIES.match(word.text)) for word in own):
@@ -115,10 +112,16 @@ def _listed(invocation: Invocation, words: Sequence[Word]) -> Iterator[Touch]:
 
 
 def _found(invocation: Invocation) -> Iterator[Touch]:
-    """What `find -exec` may hand on: everything below its starting points."""
-    roots = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), invocation.words[1:]))
+    """What `find -exec` may hand on: all below its starting points, or what its one `-name` chooses."""
+    words, where = invocation.words, invocation.directories
+    if all(inner.program in load_programs().names_only for inner in invocation.inner):
+        return
+    plain = not any(word.text in ("-o", "-or", "!", "-not", ",") for word in words)
+    names = [after.text for before, after in pairwise(words) if before.text == "-name"]
+    only = chosen_suffixes(names) if plain and len(names) == 1 else frozenset[str]()
+    roots = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:]))
     for root in roots or [plain_word(".")]:
-        yield Touch("read", root, invocation.directories, invocation.command.text, recursive=True)
+        yield Touch("read", root, where, invocation.command.text, recursive=True, suffixes=only)
 
 
 def own_words(invocation: Invocation) -> Sequence[Word]:
@@ -131,6 +134,12 @@ def own_words(invocation: Invocation) -> Sequence[Word]:
     if first.source is not None and (shell or (runner is not None and runner.whole_is_file)):
         return (*words[1 : first.start], *words[first.start + 1 :])  # its text is one word among others
     return words[1 : first.start + (shell and first.source is None)]
+
+
+def _takes_text(option: str, value: Word, use: FileUse | None) -> bool:
+    """Whether what follows an option is no file: the names of tests, the headers that `curl` sends."""
+    texts = frozenset[str]() if use is None else (use.values | use.attached) - {"-e", "-x"}
+    return option == "-k" or (option in texts and not set(value.text) & set("@<"))
 
 
 def is_path(word: Word) -> bool:
@@ -168,6 +177,8 @@ def split(word: Word) -> Iterator[Word]:
         return
     text = _KNOWN.sub(_known_text, word.text)
     if ("$" in text and word.computed) or word.globbed:
+        if all(kind == "text" or _NUMBER.match(piece) for kind, piece, _ in word.pieces) and text[:1] == "-":
+            return  # `make -j$(nproc)`
         if any(kind == "text" and piece for kind, piece, _ in word.pieces):
             yield word
         return
