@@ -61,8 +61,12 @@ def find_possible_writes(invocations: Sequence[Invocation], home: str) -> Iterat
         if writer is None:
             continue
         formats, suffixes = bool(writer.suffixes), writer.suffixes
-        for word in _extracted(words, writer):
-            touch = Touch("write", word, moved or where, part, recursive=True, sure=False)
+        operands, into, applies = _read(words, 1, writer)
+        # Where to unpack is told from where the program starts, what to unpack from where it moves to.
+        begin = where if into else moved or where
+        # What an archive or a patch is unpacked to, or what is formatted: what is named, or everything.
+        for word in (into or operands[writer.skip :] or [plain_word(".")]) if applies else ():
+            touch = Touch("write", word, begin, part, recursive=True, sure=False)
             yield replace(touch, hidden=not formats, suffixes=suffixes)
 
 
@@ -79,13 +83,6 @@ def _named(invocation: Invocation, own: Sequence[Word]) -> Iterator[Word]:
         yield from operands
     elif name in _WRITE_SECOND:
         yield from operands[1:]
-
-
-def _extracted(words: Sequence[Word], writer: TreeWriter) -> Iterator[Word]:
-    """Where an archive or a patch is unpacked, or what is formatted: what is named, or everything."""
-    operands, into, applies = _read(words, 1, writer)
-    if applies:
-        yield from into or operands[writer.skip :] or [plain_word(".")]
 
 
 def _trees_of_git(invocation: Invocation) -> Iterator[Word]:
