@@ -104,9 +104,6 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     """How plugins tell the user something."""
     ports: Ports = REAL_WORLD
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 DEFAULT_LIMITS = RunLimits()
 DEFAULT_CONFIG = AgentConfig()

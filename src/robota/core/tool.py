@@ -190,7 +190,7 @@ def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:
     """The tools by their names; what is not a tool, and a name that comes twice, is refused."""
     named: dict[str, Tool] = {}
     given: object = tools
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise ConfigurationError(f"tools must be a list of tools, not {tools!r}.")
     checked: type | None = None
     for tool in tools:
