@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 from robota._lazy_pattern import lazy_pattern
-from robota.sessions.redaction.http import decide_cookie
+from robota.sessions.redaction.http import decide_cookie, until_at
 from robota.sessions.redaction.names import NEEDS, Strength, name_strength
-from robota.sessions.redaction.rules import Decide, Decision, Rule, RunTail, follows, move, take
+from robota.sessions.redaction.rules import Decide, Decision, Rule, RunTail, follows, move, take, word_set
 from robota.sessions.redaction.values import (
     is_camel,
     is_code,
@@ -102,7 +102,27 @@ def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
         return None
     ends = _AFTER.match(ahead, found.end()) is not None
     stated = looks_chosen(secret) or (ends and (is_dashed(secret) or is_camel(secret)))
+    stated = stated or _is_given(
+        name[1], secret, _command(before)[: -len(name.group())], ahead[found.end() :]
+    )
     return take(found, _BARE_TAIL) if stated else None
+
+
+def _is_given(name: str, word: str, line: str, rest: str) -> bool:
+    """Whether an ordinary word is the password of a command, and no word of a sentence about an option."""
+    if not _PASS_OPTION.search(name) or not _WORD.fullmatch(word) or word in _SAID_OF_OPTIONS:
+        return False
+    return _OPTION_NEXT.match(rest) is not None or (" -" in line and _ARGUMENT_NEXT.match(rest) is not None)
+
+
+_PASS_OPTION = lazy_pattern(r"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret-string)\Z")
+_WORD = lazy_pattern(r"[a-z]{4,40}")
+_SAID_OF_OPTIONS = word_set(
+    "option options flag flags argument arguments parameter parameters switch instead when with from without"
+    " then which because here also must should will"
+)
+_OPTION_NEXT = lazy_pattern(r"[\"']?(?: |[ \t]*\\\r?\n[ \t]*)--?[A-Za-z]")
+_ARGUMENT_NEXT = lazy_pattern(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|[|;&]|[^\s/.:]*[/.:@]\S)")
 
 
 _PHRASE = lazy_pattern(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1")
@@ -121,37 +141,54 @@ def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     """The options of one letter, which mean a password in some programs only."""
     line = _command(before)
     letter = line.rstrip(" ")[-1:]
-    client = letter in "uUa" and (_CLIENT.search(line) or (letter == "U" and "smbclient" in line))
+    client = letter in "uUa" and (_CLIENT.search(line) or (letter == "U" and _WINDOWS.search(line)))
+    if client and "-A bearer" in line:
+        return next_word(before, ahead, ends)
     if client or line.endswith("-auth ") or (letter == "u" and "lftp " in line):
         return _login(before, ahead, ends)
+    glued = not line.endswith(" ")
+    if not glued and letter == "p" and _ASKING.search(line):
+        return None
+    if not glued and _USER_BEFORE.search(line):
+        return _after_user(before, ahead, ends)
     program = _PROGRAMS.get(letter)
     if program is None or not program.search(line):
         return None
     if letter == "b":
         return decide_cookie(before, ahead, ends) if "curl" in line else next_word(before, ahead, ends)
-    glued = not line.endswith(" ")
     if glued and not _GLUES.search(line):
-        return None
-    if not glued and letter == "p" and ("mysql" in line or "mariadb" in line):  # asks for the password
         return None
     return (chosen_word if "login" in line else next_word)(before, ahead, ends)
 
 
+_ASKING = lazy_pattern(r"\b(?:my(?:sql|cli)|mariadb)")
+"""They ask for a password that does not follow at once."""
+_USER_BEFORE = lazy_pattern(
+    r"\s-(?:[uUl] ?|-user(?:name)?[ =])(?!\S+\.(?:py|js|ts|rb|sh)\s|(?:or|and)\s)[\w.@\\+-]+\s+-[pP] \Z"
+)
+_PUBLISHED = lazy_pattern(r"(?i)[\d.:/-]+(?:/(?:tc|ud)p)?|ports?|[\w.]+=.*")
+_after_user = _next(
+    _BARE_WORD, _BARE_TAIL, lambda secret: not (_PUBLISHED.fullmatch(secret) or is_path(secret))
+)
+"""`-u jane -p password` of whatever program: no port, no property"""
 _PROGRAMS = {
     "p": lazy_pattern(
-        r"\b(?:mongo(?:sh|dump|restore|import|export)?|sshpass|mysql(?:dump|admin)?|mariadb(?:-dump)?|7za?|rar|unrar"
-        r"|cqlsh|psexec(?:64)?)\s"
+        r"(?<![\w=-])(?:mongo(?:sh|dump|restore|import|export)?|sshpass|my(?:sql(?:dump|admin)?|cli)|mariadb(?:-dump)?|7za?"
+        r"|rar|unrar|cqlsh|psexec(?:64)?|user(?:add|mod)|security (?:unlock|create)-keychain)\s"
         r"|\b(?:docker|podman|helm|oras|crane|nerdctl|registry|az|ecr|acr|oc|argocd)\b.* login\s"
     ),
-    "P": lazy_pattern(r"\b(?:sqlcmd|bcp|isql|(?:un)?zip|ipmitool|mosquitto_[a-z]{3})\s"),
-    "k": lazy_pattern(r"\bopenssl enc\s"),
+    "P": lazy_pattern(r"\b(?:sqlcmd|bcp|isql|(?:un)?zip|ipmitool|mosquitto_[a-z]{3}|security import)\s"),
+    "k": lazy_pattern(r"\b(?:openssl enc|nuget push)\s"),
     "a": lazy_pattern(r"\bredis-cli\s"),
-    "w": lazy_pattern(r"\bldap(?:search|modify|add|delete|whoami|passwd)\s"),
+    "w": lazy_pattern(r"\b(?:ldap(?:search|modify|add|delete|whoami|passwd)|security add-\w+-password)\s"),
     "N": lazy_pattern(r"\bssh-keygen\s"),
     "b": lazy_pattern(r"\b(?:curl|gh secret set)\s"),
 }
-_GLUES = lazy_pattern(r"mysql|mariadb|sshpass|\bldap|\b(?:7za?|rar|unrar)\s|\b(?:docker|podman)\b.* login\s")
+_GLUES = lazy_pattern(
+    r"\bmy(?:sql|cli)|mariadb|sshpass|\bldap|\b(?:7za?|rar|unrar|sqlcmd)\s|\b(?:docker|podman)\b.* login\s"
+)
 _CLIENT = lazy_pattern(r"\b(?:curl|https?|xh|wget)\s")
+_WINDOWS = lazy_pattern(r"\b(?:smbclient|winexe|rpcclient|wmic)\s")
 
 
 def _user(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -160,7 +197,9 @@ def _user(before: str, ahead: str, ends: bool) -> Decision | None:
     if line.rstrip(" =").endswith(("--body", "--value")):
         stores = _STORES.search(line) or ("put-parameter " in line and "SecureString" in line + ahead)
         return next_word(before, ahead, ends) if stores else None
-    return _login(before, ahead, ends) if _CLIENT.search(line) else None
+    if not _CLIENT.search(line):
+        return None
+    return (decide_cookie if line.rstrip(" =").endswith("cookie") else _login)(before, ahead, ends)
 
 
 _STORES = lazy_pattern(r"\b(?:gh secret set|keyvault secret set)\s")
@@ -176,12 +215,15 @@ def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
     decision = next_word(before, ahead, ends)
     if decision is None or is_code(secret := ahead[decision[0] : decision[1]]):
         return None
-    return decision if looks_chosen(secret) or (name[1].isupper() and not secret.isalpha()) else None
+    stated = looks_chosen(secret) or (name[1].isupper() and not secret.isalpha())
+    return decision if stated or _KEPT.search(before) else None
 
 
+_KEPT = lazy_pattern(r"\b(?:user-secrets|pulumi config) set [^\n]*\Z")
+"""What keeps a value that is called secret, whatever it looks like."""
 _DIRECTIVE_NAME = lazy_pattern(r"([\w.-]+)[ \t]+\Z")
 _DIRECTIVE = (
-    r"[ \t]{1,8}[\"']?[\w.-]{0,40}?(?:password|passwd|passphrase|_pass|secret|token|key|credentials"
+    r"[ \t]{1,8}[\"']?[\w.:/-]{0,40}?(?:password|passwd|passphrase|_pass|secret|token|key|credentials"
     r"|authorization)[ \t]{1,8}(?=[^\s=:|&])"
 )
 
@@ -196,10 +238,11 @@ def _piped(before: str, ahead: str, ends: bool) -> Decision | None:
 
 _USER = lazy_pattern(r"[\"']?[\w.@-]{1,40}[:,]")
 _READERS = (
-    r"(?:sudo -S|docker login|podman login|helm registry login|cryptsetup|vercel env add|gh auth login"
-    r"|passwd --stdin|gh secret set|wrangler secret put|heroku auth|glab auth login|pass insert"
-    r"|(?:sudo )?chpasswd)"
+    r"(?:sudo )?(?:sudo -S|cryptsetup|(?:ch|vnc|smb)?passwd\b|gpg2?\b[^|\n]{0,40}--passphrase-fd"
+    r"|(?:docker|podman|helm|gh|glab|heroku|vercel|wrangler|gcloud|fly(?:ctl)?|pass)\b"
+    r"[^|\n]{0,40}?(?:login|auth|secrets?|env add|insert)\b)"
 )
+_HERE = lazy_pattern(rf"{_READERS}[^|\n]*<<< ?\Z")
 
 
 def _logged_in(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -219,9 +262,12 @@ _TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z|sonar\.login=\Z")
 _MACHINE = lazy_pattern(r"\bmachine \S+\s+login \S+\s+password \Z")
 
 
-def _until_at(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`system/password@host`"""
-    return _argument(before, ahead.partition("@")[0], ends)
+def _from_pass(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`-passin pass:…`, `-passout "pass:…"`"""
+    return (_quoted_rest if before[-6] in "\"'" else next_word)(before, ahead, ends)
+
+
+_quoted_rest = follows(r"(?P<secret>[^\"'\n]+)", looks=lambda secret: not is_stand_in(secret))
 
 
 # --- calls and SQL ---
@@ -231,7 +277,7 @@ _CONNECTS = lazy_pattern(
     r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql)\.connect)"
     r"\([^()\n]*\Z"
 )
-_ARGUMENTS = r"(?:[^,()\n]{1,100},\s{0,20}){%s}(?=\\{0,7}[\"'])"
+_ARGUMENTS = r"(?:[^,()\n]{1,100},\s{0,20}){%s}?(?=\\{0,7}[\"'])"
 
 
 def _identified(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -244,7 +290,7 @@ def _identified(before: str, ahead: str, ends: bool) -> Decision | None:
 
 
 _NO_PASSWORD = lazy_pattern(r"VALUES|PASSWORD|RANDOM|EXTERNAL")
-_END = lazy_pattern(r"[\"'\\]?[ \t]*(?:;|\r?\n|\\n|[\"'`]|\Z)")
+_END = lazy_pattern(r"[\"'\\]?[ \t]*(?:;|\r?\n|\\n|[\"'`]|\Z|(?:DEFAULT|TEMPORARY|PROFILE|ACCOUNT|QUOTA)\b)")
 
 
 def _upper_pass(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -266,8 +312,8 @@ COMMANDS: tuple[Rule, ...] = (
     Rule(" -", rf"(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
     Rule(
         " -",
-        r"(?:(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?![a-z]+-)(?: |(?<=-[pubw]))"
-        r"|[A-Za-z]{1,5}[uUPw] (?=[^\s-]))",
+        r"(?:(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?: |(?<=-[pPubw]))"
+        r"|[A-Za-z]{1,5}[uUPw] (?=[^\s-])|xw(?=\S))",
         _letter,
     ),
     Rule("--", r"(?:user|proxy-user|auth|cookie|body|value)[ =] {0,3}", _user),
@@ -277,47 +323,65 @@ COMMANDS: tuple[Rule, ...] = (
         for literal, rest in (
             ("env", r"(?<![\w.-]env)"),
             ("arg", r"(?<![\w.-]arg)"),
-            ("set", r"(?<![\w.-]set)(?:x|env| -[a-z]{1,3})?"),
+            ("set", r"(?<![\w.-]set)(?:x|env|-env [\w.-]{1,40}| -{1,2}[a-z]{1,8})?"),
             ("#define", ""),
             ("header", r"(?:_up)?(?: set)?"),
         )
     ),
-    Rule(
-        "printf ",
-        rf"'%s[\\n\n]{{0,4}}' (?=\\{{0,7}}[\"']?[^\s|$]{{4,80}} \| {_READERS})",
-        _piped,
-        needs=("|",),
+    *(
+        Rule(program, rf"{first}(?=\\{{0,7}}[\"']?[^\s|$]{{4,70}} \| {_READERS})", _piped, needs=("|",))
+        for program, first in (("printf ", r"(?:'%s[\\n\n]{0,4}' )?"), ("echo ", "(?:-n )?"))
     ),
-    Rule("echo ", rf"(?:-n )?(?=\\{{0,7}}[\"']?[^\s|$]{{4,80}} \| {_READERS})", _piped, needs=("|",)),
+    Rule("<<<", r" ?(?=\S)", after(_HERE, next_word), needs=("<",)),
     Rule("login", _LOGIN, _logged_in),
-    Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("alias set",)),
+    Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("/",)),
+    Rule("operator unseal ", r"(?=[A-Za-z0-9+/]{20})", issued_argument, needs=("seal",)),
     Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
+    Rule("net use ", r"\S{1,20} \\{2,8}\S{1,80} (?=[^\s/*])", next_word, needs=("/",), folded=True),
+    Rule("/pass:", r"(?=\S)", _argument, needs=("pass",)),
     Rule("net user ", r"\S{1,40} (?=[^\s/*])", chosen_argument, needs=("user",), folded=True),
     Rule("rabbitmqctl ", r"(?:add_user|change_password) \S{1,40} ", next_word, needs=("user", "pass")),
     Rule("/p:", r"(?=\S)", after(_REMOTE_DESKTOP, _argument), needs=("/",)),
     Rule("user.info=", r"[^\s:]{1,60}:(?=\S)", _argument, needs=("auth",)),
-    Rule("htpasswd -", r"\w{0,4}b\w{0,4} \S{1,80} \S{1,40} ", next_word, needs=("pass",)),
-    Rule("pass:", r"(?:(?<=-pass pass:)|(?<=-passin pass:)|(?<=-passout pass:))", next_word, needs=("pass",)),
+    Rule(
+        "passwd -",
+        r"(?:(?=\w{0,4}n)\w{0,4}b\w{0,4}|\w{0,4}b\w{0,4} \S{1,80}) \S{1,40} ",
+        next_word,
+        needs=("pass",),
+    ),
+    Rule("openssl passwd ", r"(?:-\w{1,8} ){0,2}(?=[^\s-])", _argument, needs=("pass",)),
+    Rule(" -hmac ", r"(?=[^\s-])", _argument, needs=(" -",)),
+    Rule("-pass", r"(?:in|out)? [\"']?pass:(?=\S)", _from_pass, needs=("pass",)),
     Rule("ConvertTo-SecureString ", r"(?:-String )?(?=\\{0,7}[\"'])", next_word, needs=("securestring",)),
-    Rule("sqlplus ", r"(?:-\w{1,8} )?\w{1,40}/(?=[^\s/@$]{1,80}@)", _until_at, needs=("@",)),
+    Rule(
+        "sqlplus ",
+        r"(?:-\w{1,8} )?\w{1,40}/(?=(?:\"[^\"\n]{1,40}\"|[^\s/@$]{1,80})@)",
+        until_at,
+        needs=("@",),
+    ),
     Rule("::add-mask::", r"(?=\S)", _argument),
     # Calls and SQL
     Rule(
         "auth",
-        r"=?\(\\{0,7}[\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?:some\()?(?=\\{0,7}[\"'])",
+        r"(?:=?\(| )\\{0,7}[\"'][^\"'\n]{1,60}[\"'],\s{0,4}(?:some\()?"
+        r"(?=(\\{0,7}[\"'])[^\"'\n]{1,80}\1\s{0,8}(?:[)\n]|\Z))",
         next_word,
         folded=True,
     ),
-    Rule("userpwd,", r"\s{0,4}(?=\\{0,7}[\"'])", _login, needs=("pw",), folded=True),
+    Rule("userpwd,", r"\s{0,4}(?=\\{0,7}[\"'][^,])", _login, needs=("pw",), folded=True),
     Rule("onnect", rf"(?:ion)?\({_ARGUMENTS % 2}", after(_CONNECTS, _argument), needs=("(",)),
     Rule("racle", rf"(?:db)?\.connect\({_ARGUMENTS % 1}", _argument, needs=("(",)),
-    Rule("redential", rf"s?(?:\.new)?\({_ARGUMENTS % 1}", chosen_argument, needs=("cred",)),
+    Rule("redential", rf"s?(?:\.new)?\({_ARGUMENTS % '1,2'}", chosen_argument, needs=("cred",)),
+    Rule("Hmac(", _ARGUMENTS % 1, chosen_argument, needs=("(",)),
+    Rule("hmac.new(", r"b?(?=\\{0,7}[\"'])", chosen_argument, needs=("(",)),
+    Rule("SecretKeySpec(", r"(?=\\{0,7}[\"'])", chosen_argument, needs=("secret",)),
     Rule("WiFi.begin(", _ARGUMENTS % 1, _argument, needs=("(",)),
     Rule("new ", rf"(?:PDO|mysqli)\({_ARGUMENTS % 2}", _argument, needs=("(",)),
     Rule("jwt.", rf"(?:sign|verify|encode|decode)\({_ARGUMENTS % 1}", chosen_argument, needs=("(",)),
     Rule(
         "AUTH",
-        r"(?:(?<=\"AUTH)\" (?=\")|(?<=\d> AUTH) (?=\S)| (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8}))",
+        r"(?:(?<=\"AUTH)\" (?=\")|(?<=\d> AUTH) (?:\w{1,40} )?(?=\S)|(?<=redis-cli AUTH) (?=\S)"
+        r"| (?:PLAIN|LOGIN) (?=[A-Za-z0-9+/]{8}))",
         next_word,
     ),
     Rule("PASS", r"(?:WORD (?:FOR \S{1,80} = )?(?=\\{0,7}['\"])| (?=\S))", _upper_pass),

@@ -46,7 +46,8 @@ def decide_authorization(ahead: str) -> Decision | None:
     if found is None or _LIST_NAME.match(ahead):
         return None
     secret = found["secret"]
-    if is_stand_in(secret) or is_code(secret) or is_snake(secret):
+    computed = is_code(secret) and not (has_digit(secret) and _BEARER.fullmatch(secret))
+    if is_stand_in(secret.rstrip(".")) or computed or is_snake(secret):
         return None
     alone = _LINE_END.match(ahead, found.end()) is not None
     stated = looks_chosen(secret) or (alone and "scheme" in found.groupdict())
@@ -122,6 +123,8 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
     secret = found["secret"]
     if (_TEMPLATE.match(secret) and is_placeholder(secret)) or "{" in secret or REDACTED in secret:
         return None
+    if (secret.isupper() and is_placeholder(secret)) or "[" in found["user"]:
+        return None
     if _URL_USER.fullmatch(found["user"]) and looks_issued(found["user"]):
         return found.start("user"), found.end("secret"), None, REDACTED
     return take(found)
@@ -135,8 +138,8 @@ _URL_TOKEN = lazy_pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.
 _TEMPLATE = lazy_pattern(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•")
 
 
-_until_at = follows(r"(?P<secret>[^@]+)@", looks=lambda secret: REDACTED not in secret)
-"""`jdbc:oracle:thin:user/password@host`, `user:password@tcp(host)`"""
+until_at = follows(r"(?P<secret>[^@]+)@", looks=lambda secret: REDACTED not in secret)
+"""`jdbc:oracle:thin:user/password@host`, `user:password@tcp(host)`, `sqlplus user/password@service`"""
 _escaped_login = follows(r"(?s)(?P<secret>.*?)%40", looks=lambda secret: not is_stand_in(secret))
 """`https%3A%2F%2Fuser%3Apassword%40host`"""
 _signature = follows(
@@ -162,8 +165,8 @@ HTTP: tuple[Rule, ...] = (
         folded=True,
     ),
     Rule(":", r"(?://|\\/\\/)(?=[^\s/@]{1,200}@)", _user_information, needs=("@",)),
-    Rule(":", r"(?<=[\w.-]:)(?=[^\s:@/]{1,80}@tcp\()", _until_at, needs=("@",)),
-    Rule("thin:", r"(?<=oracle:thin:)\w{1,40}/(?=[^\s@]{1,60}@)", _until_at, needs=("@",)),
+    Rule(":", r"(?<=[\w.-]:)(?=[^\s:@/]{1,80}@tcp\()", until_at, needs=("@",)),
+    Rule("thin:", r"(?<=oracle:thin:)\w{1,40}/(?=[^\s@]{1,60}@)", until_at, needs=("@",)),
     Rule("%3a%2f%2f", r"[^\s/@%]{1,60}%3a(?=[^\s/@]{1,100}?%40)", _escaped_login, needs=("%",), folded=True),
     Rule(
         "sig",

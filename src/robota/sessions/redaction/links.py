@@ -17,7 +17,9 @@ from robota.sessions.redaction.values import (
     is_code,
     is_dashed,
     is_name,
+    is_path,
     is_placeholder,
+    is_prose,
     is_snake,
     is_stand_in,
     looks_chosen,
@@ -29,7 +31,9 @@ _QUOTE = r"(?:\\{0,15}[\"'`]|&quot;|\\{1,8}u0022|%22)"
 _TYPES = r"(?:string|str|text|n?varchar2?(?:\(\w{1,4}\))?|char(?:\(\d{1,4}\))?|\[\]byte|bytes)"
 _LINKS = (
     # ("name", "value")   ['name', b'value']   define('NAME', 'value')   getenv("NAME", "default")
-    rf"{_QUOTE}[ \t]{{0,4}},\s{{0,40}}b?{_QUOTE}(?:\\\")?",
+    rf"{_QUOTE}[ \t]{{0,4}},\s{{0,40}}b?{_QUOTE}(?:\\?\")?",
+    # page.locator("#password").fill("value")
+    rf"\]?{_QUOTE}\)\.(?:fill|type|send_?keys|setvalue)\({_QUOTE}",
     # {"name": "NAME", "value": "value"}   <add key="NAME" value="value"/>   <input name="NAME" value="value">
     rf"{_QUOTE}(?:[ \t,]|\s)[^{{}}<>\n]{{0,80}}?\b(?:value|content|default|defaultvalue)"
     rf"{_QUOTE}?\s{{0,8}}[=:]\s{{0,8}}{_QUOTE}",
@@ -45,7 +49,7 @@ _LINKS = (
     r"</t[dh]>\s{0,20}<td[^<>\n]{0,40}>|`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
     # NAME: type = "value"      NAME type = "value"      Name { get; set; } = "value"
     r"[ \t]{0,4}:[ \t]{0,4}[&'\w\[\]<>.?| ]{1,30}?[ \t]{0,4}:?=[ \t]{0,4}"
-    r"(?:(?:String::from|SecretStr|SecretString|Some)\()?b?(?=[\"'])"
+    r"(?:(?:String::from|SecretStr|SecretString|Some|field)\((?:default=)?)?[bf]?(?=[\"'])"
     rf"|[ \t]{{1,4}}{_TYPES}[ \t]{{1,4}}:?=[ \t]{{0,4}}(?=[\"'`])"
     r"|[ \t]\{ get;[^}\n]{0,24}\}[ \t]{0,4}=[ \t]{0,4}(?=[\"'])",
     # setPassword("value")      password{"value"}
@@ -55,7 +59,7 @@ _LINKS = (
     # \x1b[32mNAME\x1b[0m=value, NAME=\x1b[31mvalue
     r"\x1b\[[0-9;]{0,8}m[=:][ \t]?(?:\x1b\[[0-9;]{0,8}m)?|[=:][ \t]?\x1b\[[0-9;]{0,8}m",
     # process.env.SECRET || "value"      Dim password As String = "value"
-    r"\)?[\"']?\]?\)?[ \t]{1,4}(?:\|\||\?\?|\?:|or)[ \t]{1,4}(?=[\"'`])"
+    r"\)?[\"']?\]?\)?[ \t]{1,4}(?:\|\||\?\?|\?:|or|(?<=\) )\{)[ \t]{1,4}(?=[\"'`])"
     r"|[ \t]as[ \t]\w{1,20}[ \t]=[ \t](?=\")",
     # **Password:** value
     r"(?::\*\*|\*\*:)[ \t]{1,3}`?",
@@ -80,15 +84,15 @@ _PASSWORD = lazy_pattern(r"(?i)password\Z")
 _REFUSED = lazy_pattern(r"(?i)\b(?:invalid|expired|unknown|revoked|using|with) \Z")
 _FORM = lazy_pattern(r"(?i)form-data; name=\\*[\"']\Z")
 _ATTRIBUTE = lazy_pattern(r"<(?:[\w:.-]*|[^<>\n]*\b(?:name|key|id|n)=\\*[\"'](?:[\w.-]+[:/])*)\Z")
-_DIGIT_PART = lazy_pattern(r"-\d{2,}")
+_DIGIT_PART = lazy_pattern(r"-\d")
 _BLOCK = lazy_pattern(r"[|>][+-]?\r?\n")
 _PAIR = lazy_pattern(rf"{_QUOTE}[ \t]*,")
-_PAIR_BEFORE = lazy_pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}\Z")
+_PAIR_BEFORE = lazy_pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}#?\Z")
 _PAIR_AFTER = lazy_pattern(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)")
 _CELL_BEFORE = lazy_pattern(r"[|│][ \t]*`?\Z")
 _CELL_AFTER = lazy_pattern(r"[`']?[ \t]*[|│]")
 _ALONE = lazy_pattern(r"[ \t]*(?:\r?\n|\\n|\Z)")
-_SETTER = lazy_pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)_?(?=[A-Z])|^[\w.]*\.")
+_SETTER = lazy_pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)(?:_|(?=[A-Z]))|^[\w.]*\.")
 
 
 def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
@@ -107,6 +111,8 @@ def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     if "," in link and (is_name(bare) or (bare.isalpha() and name_strength(bare) is not Strength.NONE)):
         return None
     if strength is Strength.NONE or is_placeholder(secret) or is_code(secret) or repeats_name(name, secret):
+        return None
+    if is_path(secret) or ("," in link and secret.count(" ") > 1 and is_prose(secret)):
         return None
     listed = "," in link and strength is Strength.FULL and _LISTED.search(lead[-60:]) is not None
     stated = looks_issued(secret) if strength is Strength.WEAK else listed or _is_stated(name, link, secret)
@@ -134,6 +140,8 @@ def _is_stated(name: str, link: str, secret: str) -> bool:
         return "=" in secret
     if "," in link and is_dashed(secret) and not _DIGIT_PART.search(secret):
         return name.isupper()
+    if "\n" in link and is_dashed(secret):
+        return True
     return looks_chosen(secret) or (name.isupper() and not secret.isalpha())
 
 
@@ -274,7 +282,7 @@ _ESCAPED = lazy_pattern(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
     r"(?=[\\\"'`\]=:>(*&<|│\x1b{\[%% \t\r\n])(?=[\"'`\]=:>(*&<|│\x1b]"
-    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|(?:is|was)[ :]|or \\{0,7}[\"']|as \w"
+    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|<-|\.=|(?:is|was)[ :]|or \\{0,7}[\"']|as \w"
     rf"|{_TYPES}[ \t]{{1,4}}:?=%s"
     r"|[a-z:]{2,20}+=\\{0,7}[\"'])"
     r"|\\{1,15}[\"'`]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%%(?:3d|5d|22)|\\{1,8}u00"

@@ -33,7 +33,7 @@ _BLANKS = 4
 """More blanks than that make a sentence, not a name."""
 _QUESTIONS = word_set(
     """
-    last
+    last not existing
     is has had no have needs need requires require required allow allows with without use uses using
     supports enable enabled disable disabled expects accept accepts skip ignore if valid
     """
@@ -209,13 +209,15 @@ def _token_strength(owner: str, *, upper: bool) -> Strength:
 
 def _key_strength(glued: str, words: list[str], *, upper: bool) -> Strength:
     owner = glued or (words[-2] if len(words) > 1 else "")
+    if owner in _OTHER_KEYS:
+        return Strength.NONE
     if _DOERS.intersection(words[:-1]):
         return Strength.WEAK
     if owner in ("api", "private", "secret"):
         return Strength.FULL
     if owner == "access" and len(words) > 2 and words[-3] == "secret":
         return Strength.FULL
-    if not owner or owner in _OTHER_KEYS:
+    if not owner:
         return Strength.NONE
     if owner in _SECRET_KEYS:
         return Strength.TEXT

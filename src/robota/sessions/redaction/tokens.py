@@ -22,13 +22,13 @@ _TOKEN = "[A-Za-z0-9_-]"
 # Before one unbroken run of letters and digits.
 _WORD_PREFIXES = r"""
     gh[pousr]_ gsk_ xai- pplx- r8_ hf_ api_org_ rnd_ ddapp_ NR(?:II|RA|SP|IQ)- hca[il]k_ ph[xs]_ pn[ub]_ csk-
-    fw_ tgp_v1_ d(?:op|oo|or)_v1_ lin_(?:api|oauth)_ sk_(?:live|test|prod)_ rk_(?:live|test|prod)_ whsec_
+    fw_ d(?:op|oo|or)_v1_ lin_(?:api|oauth)_ sk_(?:live|test|prod)_ rk_(?:live|test|prod)_ whsec_
     shp(?:at|ca|pa|ss|ua)_ sbp_ NRAK- ntn_ secret_ rubygems_ CCIPRJ_ CCIPAT_ bk[up]a_ apify_api_ e2b_ rpa_
     nf[pco]_ vc[pkair]_ PMAK- figu_ fly_ cio_ duffel_(?:live|test)_ shippo_(?:live|test)_ hst[rv]_ kagi_
     sgp_(?:local_)? s-s4t2(?:ud|af)-
-    rdme_ ulp_ sntryu_ sq[upa]_ FLWSECK- FLWSECK_TEST- CLOJARS_ pul- napi_ jina_ ak_ aio_ pat_
-    tskey-(?:auth|api|client)- alcht_ pga[rw]_ rootly_ cfk_ ddp_ xau_ esecret_ sm_aat_ polar_oat_
-    bb_(?:live|test)_ tr_(?:prod|dev|stg)_ tk-us- AKID
+    rdme_ ulp_ sntryu_ sq[upa]_ FLWSECK- FLWSECK_TEST- CLOJARS_ pul- napi_ jina_ ak_ aio_ pat_ p8e-
+    tskey-(?:auth|api|client)- alcht_ pga[rw]_ rootly_ cfk_ ddp_ xau_ esecret_ sm_[aps]at_ polar_oat_
+    bb_(?:live|test)_ tr_(?:prod|dev|stg)_
 """
 # Before a run in which dashes, underscores and dots may stand.
 _TOKEN_PREFIXES = r"""
@@ -38,6 +38,7 @@ _TOKEN_PREFIXES = r"""
     sb_secret_ ops_eyJ tskey- ATATT3 ATCTT3 hv[sbr]\. dp\.(?:pt|st|ct|sa|scim|audit)\. ya29\. GOCSPX- AQ\.Ab
     1//0 AGE-SECRET-KEY-1 sq0(?:atp|csp|idp)- xkeysib- xsmtpsib- CFPAT- HRKU- pat-(?:na|eu)\d- cfut_ cfat_
     dt0[a-z]01\. AIza dnkey- vercel_blob_rw_ pdl_(?:live|sdbx)_apikey_ mdb_sa_sk_ signkey-(?:prod|test)- waka_
+    tgp_v1_ tk-us-
 """
 _OWN_SHAPES = (  # each with the letters it may begin with
     ("s", rf"sk-ant-{_REAL}{_LIVELY}{_TOKEN}{{8}}"),
@@ -61,7 +62,17 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("k", rf"key_{_HEX}{{64}}(?![A-Za-z0-9])|key-{_HEX}{{32}}(?![A-Za-z0-9])"),
     ("s", rf"st\.{_HEX}{{24}}\.{_HEX}{{32}}\.{_HEX}{{32}}"),
     ("p", r"pk_\d{7,9}_[A-Z0-9]{32}(?![A-Za-z0-9])"),
-    ("p", rf"pat\.{_TOKEN}{{20,24}}\.{_HEX}{{24}}\.{_WORD}{{20}}"),
+    ("ps", rf"[ps]at\.{_TOKEN}{{20,24}}\.{_WORD}{{24}}\.{_WORD}{{20}}"),
+    # from before Vault's tokens began with hvs
+    (
+        "s",
+        rf"s\.(?=[a-z0-9]{{0,22}}[A-Z])(?=[A-Za-z]{{0,22}}[0-9])(?=[A-Z0-9]{{0,22}}[a-z]){_WORD}{{24}}(?![A-Za-z0-9_.(-])",
+    ),
+    (
+        "sa",
+        r"(?:authress_|sc_|ext_)[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30}",
+    ),
+    ("s", rf"sdk-{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"),
     ("ap", rf"(?:a[ks]-|pa-)(?=[a-z0-9_-]{{0,20}}[A-Z]){_MIXED}{_WORD}{{22}}"),
     ("s", rf"sk_{_HEX}{{48}}(?![A-Za-z0-9])|sha256~{_REAL}{_TOKEN}{{43}}"),
     ("i", rf"ico-{_REAL}(?=[a-z0-9]{{0,31}}[A-Z]){_WORD}{{32}}(?![A-Za-z0-9])"),
@@ -71,7 +82,8 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("S", rf"SG\.{_TOKEN}{{16,24}}\.{_TOKEN}{{16}}"),
     ("MNO", rf"[MNO]{_TOKEN}{{23,27}}\.{_TOKEN}{{6}}\.{_TOKEN}{{27}}"),
     # These could stand in the middle of Base64, which has + and / between its letters.
-    ("A", r"(?<![A-Za-z0-9+/][+/])A(?:KI|SI|BI|CC)A(?!X{4})[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("A", r"(?<![A-Za-z0-9+/][+/])A(?:KI|SI|BI|CC|3T[A-Z0-9])A?(?!X{4})(?<=.{4})[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("A", rf"(?<![A-Za-z0-9+/][+/])AKID{_MIXED}{_WORD}{{28,36}}(?![A-Za-z0-9+/])"),
     ("Sd", rf"(?<![A-Za-z0-9+/][+/])(?:SK|dapi){_HEX}{{32}}(?![A-Za-z0-9])"),
     ("AE", rf"(?<![A-Za-z0-9+/][+/])(?:EAA[A-Z]|EZ[AT]K|ATBB|AKCp[0-9]){_MIXED}{_WORD}{{28}}"),
     ("E", rf"(?<![A-Za-z0-9+/][+/])EAAA[A-Z](?=[A-Za-z0-9]{{0,58}}[_-]){_TOKEN}{{59}}(?![A-Za-z0-9_+/-])"),
@@ -155,7 +167,7 @@ class WordPattern:
 # A word is not looked into. It may begin after an escape (\n, %20, \u0026) of the text around it, whose
 # letters are then no part of it. That it begins with a letter comes first: so a search skips the rest fast.
 _WORDS = lazy_pattern(
-    r"[A-Za-z0-9](?:(?<![A-Za-z0-9_-].)(?<!\\[nrtbf])(?<!\\u(?=00[0-9a-fA-F]{2}))"
+    r"[A-Za-z0-9](?:(?<![A-Za-z0-9_-].)(?<!,sha256=.)(?<!\\[nrtbf])(?<!\\u(?=00[0-9a-fA-F]{2}))"
     r"(?<!%[0-9A-Fa-f](?=[0-9A-Fa-f]))(?<!/b(?=ot\d))|(?<=[^A-Za-z0-9_-]_.)|(?<=\A_.)|(?<=\\[nrtbf].)"
     r"|(?<=\\u00[0-9a-fA-F]{2}.)|(?<=%[0-9A-Fa-f]{2}.)|(?<=/bot\d))[A-Za-z0-9_-]*+"
 )
@@ -187,7 +199,7 @@ _RUN = b"a" * SHORTEST_RUN
 _RUN_TABLE = bytes(97 if chr(code).isalnum() or code in b"_-." else 32 for code in range(256))
 _MARGIN = 24
 """`/bot1234567890:` comes before a run, and Base64 has short runs beside its long ones."""
-_LIKE_TOKEN = lazy_pattern(r"(?=[^A-Z0-9]*+[A-Z0-9])(?=[^A-Zg-z]*+[A-Zg-z])(?!(?:[A-Z]?[a-z]{2,}+)++\Z)")
+_LIKE_TOKEN = lazy_pattern(r"(?=[^A-Z0-9]*+[A-Z0-9])(?=[^A-Zg-z_]*+[A-Zg-z_])(?!(?:[A-Z]?[a-z]{2,}+)++\Z)")
 """No word, no hash, and no camelCase name."""
 
 

@@ -34,11 +34,12 @@ _KNOWN_PASSWORDS = word_set(
 _PLACEHOLDER = lazy_pattern(
     r"""(?xi)
       \$ (?: [a-z_] \w* (?! \w* [@\#!%^*~] ) | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b
-    | \{\{ | \{ [\w.\ ]* \}? $ | \# \{
+    | \{\{ | \{ [\w.\ ]* (?:\}(?:$|/)|$) | \# \{ | \[ (?:\^|[A-Za-z0]-[A-Za-z9]) | \. [*+]
+    | (?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\S+)\ AAAA
     | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3,} $ | _{3}
     | \[ (?:redacted|hidden|masked|removed|filtered|secret|your|omitted)
-    | (?:redacted|removed|masked|hidden|filtered|omitted) \b
-    | your (?:[-_ .]|[a-z]*(?:key|token|password|secret)) | insert | replace
+    | -{0,2}(?:redacted|removed|masked|hidden|filtered|omitted) \b
+    | (?:[a-z0-9]{1,8}[-_]){0,3}your (?:[-_ .]|[a-z]*(?:key|token|password|secret)) | insert | replace
     | change[-_]?(?:me|this|it)(?![a-z]{0,8}[-_!@]?\d)
     | put[-_ ] | paste | enter[-_ ] | (?:my|the|a|some)[-_](?:api|secret|token|password|key|access)[-_a-z]*$
     | (?:op|vault|env|keyring|ssm|secretsmanager|awssm|gcpsm|file):(?!\S*@) | \$?env: | arn:aws
@@ -127,12 +128,15 @@ is_path = whole(
 
 def is_code(value: str) -> bool:
     """Whether the bare text is a piece of a program or a path rather than a value."""
-    return bool(_CODE.search(value) or _PATH.match(value)) or is_dotted(value)
+    return bool(_CODE.search(value) or _PATH.match(value) or _FIELD.fullmatch(value)) or is_dotted(value)
+
+
+_FIELD = lazy_pattern(r"@{1,2}[a-z_]+")  # of an object, in Ruby
 
 
 def is_dotted(value: str) -> bool:
     """Whether the text is a chain of names (`self.token`, `google.oauth2.Credentials`)."""
-    value = value.lstrip("!*&")
+    value = value.lstrip("!*&.@")
     return _DOTTED.fullmatch(value) is not None or (
         "." in value and _STEM.search(value) is not None and _CHAIN.fullmatch(value) is not None
     )
@@ -184,7 +188,7 @@ def looks_issued(value: str) -> bool:
 _DENSE = lazy_pattern(
     r"(?:(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9][A-Za-z])|(?=.*[0-9][A-Za-z]+[0-9]+[A-Za-z]))[A-Za-z0-9]{8,11}"
 )
-_SEPARATED_WORDS = lazy_pattern(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}")
+_SEPARATED_WORDS = lazy_pattern(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}(?:,\d{1,4})?")
 _IDENTIFIER_WORDS = lazy_pattern(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
 
 
@@ -200,6 +204,16 @@ def repeats_name(name: str, value: str) -> bool:
         and _STEM.search(value) is not None
         and not _DIGIT.search(value)
     )
+
+
+def is_label(name: str, value: str) -> bool:
+    """Whether a text is what people read in another language: letters beyond ASCII, or words under `a.b`."""
+    if not value.isascii():
+        return all(word.isalpha() for word in value.rstrip(".:?!…").split())
+    return "." in name and not name.isupper() and _LABEL.fullmatch(value) is not None
+
+
+_LABEL = lazy_pattern(r"[A-Z][a-z]+(?: [A-Za-z]+)+[.:?!…]?")
 
 
 def is_complaint(value: str) -> bool:
