@@ -42,12 +42,14 @@ from robota.sessions.redaction.values import (
 )
 
 _SIGN = lazy_pattern(
-    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\])?(?P<space>[ \t]{0,40})"
+    r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\]|[ ]\[[*\w]{0,24}\])?"
+    r"(?P<space>[ \t]{0,40})"
     r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?{1,2}=|\.=|<-(?=[ ]?[\"'])|={2,3}(?=[ ]?[\"'])"
     r"|=(?![=~>])|:(?![:/=])| (?:is|was):?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,40}+(?=\S)|(?<=:)[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
 _VALUE = lazy_pattern(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
+_BRACED = lazy_pattern(r"\{(?P<secret>[^{}\n]{1,60})\}(?=[;\"'\s]|\Z)")  # of a connection string
 _PARAMETER = lazy_pattern(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
 _VALUE_TAIL = RunTail(r"[^\s\"'`\\<>&;,|\x00\x1b]")
 _PARAMETER_TAIL = RunTail(r"[^\s\"'`\\<>&;#|)\]}]")
@@ -89,7 +91,7 @@ def decide_object(name: str, lead: str, ahead: str) -> Decision | None:
     if link is None or strength is Strength.NONE:
         return None
     if not lead.endswith(link["close"]):  # the name may end a path
-        if "SecureString" not in link.group() or not _PATH_LEAD.search(lead):
+        if not _PATCHED.search(lead) and not ("SecureString" in link.group() and _PATH_LEAD.search(lead)):
             return None
         lead = link["close"]
     if _LABELLED.search(lead) and strength < Strength.TEXT:
@@ -110,6 +112,7 @@ _OBJECT = lazy_pattern(
     r"(?:\{\s{0,8}\\{0,15}[\"']stringValue\\{0,15}[\"']\s{0,4}:\s{0,4})?(?=\S)"
 )
 _PATH_LEAD = lazy_pattern(r"[\"']/?(?:[\w.-]+/)+\Z")
+_PATCHED = lazy_pattern(r"[\"']path\\*[\"']\s*:\s*\\*[\"'](?:/[\w.-]+)*/\Z")
 _LABELLED = lazy_pattern(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
 
 
@@ -214,6 +217,8 @@ def _decide_variable(place: Place, ahead: str, ends: bool) -> Decision | None:
         _LONG_STRING.match(ahead) if place.sign == "=" or ahead[0] == "`" else None
     ) or _STRING.match(ahead):
         return _decide_literal(place, ahead, found)
+    if place.lead.endswith(";") and (found := _BRACED.match(ahead)) and not is_stand_in(found["secret"]):
+        return take(found)
     found = (_PARAMETER if place.is_parameter else _VALUE).match(ahead)
     if found is None:
         return None

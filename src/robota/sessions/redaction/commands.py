@@ -161,6 +161,12 @@ def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     return (chosen_word if "login" in line else next_word)(before, ahead, ends)
 
 
+def _listed(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`["mysql", "-uroot", "-ppassword"]`"""
+    return _letter(_BETWEEN.sub(" ", before), ahead, ends)
+
+
+_BETWEEN = lazy_pattern(r"\\*[\"'],\s*\\*[\"']|[\[(]\s*\\*[\"']")
 _ASKING = lazy_pattern(r"\b(?:my(?:sql|cli)|mariadb)")
 """They ask for a password that does not follow at once."""
 _USER_BEFORE = lazy_pattern(
@@ -221,10 +227,10 @@ def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
 
 _KEPT = lazy_pattern(r"\b(?:user-secrets|pulumi config) set [^\n]*\Z")
 """What keeps a value that is called secret, whatever it looks like."""
-_DIRECTIVE_NAME = lazy_pattern(r"([\w.-]+)[ \t]+\Z")
+_DIRECTIVE_NAME = lazy_pattern(r"([\w.-]+)[ \t]+@?\Z")
 _DIRECTIVE = (
     r"[ \t]{1,8}[\"']?[\w.:/-]{0,40}?(?:password|passwd|passphrase|_pass|secret|token|key|credentials"
-    r"|authorization)[ \t]{1,8}(?=[^\s=:|&])"
+    r"|authorization)[ \t]{1,8}@?(?=[^\s=:|&])"
 )
 
 
@@ -315,6 +321,14 @@ COMMANDS: tuple[Rule, ...] = (
         r"(?:(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?: |(?<=-[pPubw]))"
         r"|[A-Za-z]{1,5}[uUPw] (?=[^\s-])|xw(?=\S))",
         _letter,
+    ),
+    *(
+        Rule(
+            f"{quote}-",
+            rf"(?:[pP](?=[^\s\"'\\])|\w{{0,5}}[uUaPpw]\\{{0,7}}{quote},\s{{0,20}}\\{{0,7}}{quote}(?=\S))",
+            _listed,
+        )
+        for quote in "\"'"
     ),
     Rule("--", r"(?:user|proxy-user|auth|cookie|body|value)[ =] {0,3}", _user),
     # Other words of a command

@@ -14,6 +14,7 @@ from robota.sessions.redaction.commands import chosen_argument, issued_argument
 from robota.sessions.redaction.names import NEEDS, STEMS, TRAILERS, Strength, clean_name, name_strength
 from robota.sessions.redaction.rules import REDACTED, Decision, Rule, RunTail, move, take
 from robota.sessions.redaction.values import (
+    PHRASE,
     is_code,
     is_dashed,
     is_name,
@@ -32,8 +33,8 @@ _TYPES = r"(?:string|str|text|n?varchar2?(?:\(\w{1,4}\))?|char(?:\(\d{1,4}\))?|\
 _LINKS = (
     # ("name", "value")   ['name', b'value']   define('NAME', 'value')   getenv("NAME", "default")
     rf"{_QUOTE}[ \t]{{0,4}},\s{{0,40}}b?{_QUOTE}(?:\\?\")?",
-    # page.locator("#password").fill("value")
-    rf"\]?{_QUOTE}\)\.(?:fill|type|send_?keys|setvalue)\({_QUOTE}",
+    # page.locator("#password").fill("value")      user.type(getByLabelText("Password"), "value")
+    rf"\]?{_QUOTE}\)(?:\.(?:fill|type|send_?keys|setvalue)\(|,\s{{0,8}}){_QUOTE}",
     # {"name": "NAME", "value": "value"}   <add key="NAME" value="value"/>   <input name="NAME" value="value">
     rf"{_QUOTE}(?:[ \t,]|\s)[^{{}}<>\n]{{0,80}}?\b(?:value|content|default|defaultvalue)"
     rf"{_QUOTE}?\s{{0,8}}[=:]\s{{0,8}}{_QUOTE}",
@@ -55,7 +56,7 @@ _LINKS = (
     # setPassword("value")      password{"value"}
     r"[({](?=[\"'])|[\"']\r?\n[ \t]{0,20}\r?\n[ \t]{0,20}",
     # :name "value"      %3Fname%3Dvalue
-    r"[ \t]{1,8}(?=[\"'])|[\"'] (?:to|->) (?=[\"'])|%3d",
+    r"[ \t]{1,8}(?=[\"'`])|[\"'] (?:to|->) (?=[\"'])|%3d",
     # \x1b[32mNAME\x1b[0m=value, NAME=\x1b[31mvalue
     r"\x1b\[[0-9;]{0,8}m[=:][ \t]?(?:\x1b\[[0-9;]{0,8}m)?|[=:][ \t]?\x1b\[[0-9;]{0,8}m",
     # process.env.SECRET || "value"      Dim password As String = "value"
@@ -76,6 +77,7 @@ _LINK = lazy_pattern(rf"(?is)(?:{'|'.join(_LINKS)})(?=\S)")
 _AND = r"&(?![\w#]{1,12}[=;])"  # no entity, and no next parameter
 _VALUE = lazy_pattern(rf"\\{{0,15}}[\"'`]?(?P<secret>(?:[^\s\"'`\\<>|&\x00\x1b]|{_AND})+)")
 _QUOTED = lazy_pattern(rf"(?P<secret>(?:[^\"'`\\<>|&\x00\x1b\n]|{_AND})+)")
+_PHRASED = lazy_pattern(rf"\\{{0,15}}[\"'](?P<secret>{PHRASE})(?=\\{{0,15}}[\"'])")
 _DEFINED = lazy_pattern(r"(?P<secret>[^\"'\\\n]+)(?=[\"'])")
 _TAIL = RunTail(rf"[^\s\"'`\\<>|&\x00\x1b]|{_AND}", look=15)
 _LISTED = lazy_pattern(rf"(?:\[|[\])],)\s*[\[(]\s*b?{_QUOTE}\Z")
@@ -84,13 +86,14 @@ _PASSWORD = lazy_pattern(r"(?i)password\Z")
 _REFUSED = lazy_pattern(r"(?i)\b(?:invalid|expired|unknown|revoked|using|with) \Z")
 _FORM = lazy_pattern(r"(?i)form-data; name=\\*[\"']\Z")
 _ATTRIBUTE = lazy_pattern(r"<(?:[\w:.-]*|[^<>\n]*\b(?:name|key|id|n)=\\*[\"'](?:[\w.-]+[:/])*)\Z")
+_LONG = 24
 _DIGIT_PART = lazy_pattern(r"-\d")
 _BLOCK = lazy_pattern(r"[|>][+-]?\r?\n")
 _PAIR = lazy_pattern(rf"{_QUOTE}[ \t]*,")
 _PAIR_BEFORE = lazy_pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}#?\Z")
 _PAIR_AFTER = lazy_pattern(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)")
-_CELL_BEFORE = lazy_pattern(r"[|│][ \t]*`?\Z")
-_CELL_AFTER = lazy_pattern(r"[`']?[ \t]*[|│]")
+_CELL_BEFORE = lazy_pattern(r"(?:[|│]|(?:\n|\A)[ \t]*\w+ +\| [^\n|]*\n)[ \t]*`?\Z")
+_CELL_AFTER = lazy_pattern(r"[`']?[ \t]*(?:[|│]|\r?\n|\Z)")
 _ALONE = lazy_pattern(r"[ \t]*(?:\r?\n|\\n|\Z)")
 _SETTER = lazy_pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)(?:_|(?=[A-Z]))|^[\w.]*\.")
 
@@ -98,7 +101,7 @@ _SETTER = lazy_pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)(?:_|(?=[A-Z]))|^[\w.
 def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     """Whether the name (found after `lead`) is tied to a secret by one of the links."""
     head = _LINK.match(ahead)
-    found = _value_pattern(head.group(), lead).match(ahead, head.end()) if head else None
+    found = _value_pattern(head.group(), lead, ahead[head.end() :]).match(ahead, head.end()) if head else None
     if head is None or found is None or REDACTED in head.group() or REDACTED in found["secret"]:
         return None
     link, secret = head.group(), found["secret"].rstrip(";,)]}")
@@ -110,9 +113,12 @@ def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     bare = secret.lstrip("*.")
     if "," in link and (is_name(bare) or (bare.isalpha() and name_strength(bare) is not Strength.NONE)):
         return None
-    if strength is Strength.NONE or is_placeholder(secret) or is_code(secret) or repeats_name(name, secret):
+    if strength is Strength.NONE or is_placeholder(secret) or repeats_name(name, secret):
         return None
-    if is_path(secret) or ("," in link and secret.count(" ") > 1 and is_prose(secret)):
+    defined = "define(" in lead[-12:] and len(secret) > _LONG
+    if (is_code(secret) or ("," in link and secret.count(" ") > 1 and is_prose(secret))) and not defined:
+        return None
+    if is_path(secret):
         return None
     listed = "," in link and strength is Strength.FULL and _LISTED.search(lead[-60:]) is not None
     stated = looks_issued(secret) if strength is Strength.WEAK else listed or _is_stated(name, link, secret)
@@ -123,7 +129,9 @@ def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     return found.start("secret"), end, _TAIL if whole else None, REDACTED
 
 
-def _value_pattern(link: str, lead: str) -> re.Pattern[str]:
+def _value_pattern(link: str, lead: str, rest: str) -> re.Pattern[str]:
+    if not link.strip() and _PHRASED.match(rest):
+        return _PHRASED
     if link[-1:] not in ("'", '"'):
         return _VALUE
     return _DEFINED if "," in link and "define(" in lead[-12:] else _QUOTED
@@ -186,8 +194,8 @@ _REVERSED = lazy_pattern(
 )
 
 
-def _decide_column(before: str, ahead: str) -> Decision | None:
-    """`INSERT INTO users (id, password) VALUES (1, '…')`"""
+def _decide_column(before: str, ahead: str, _ends: bool = True) -> Decision | None:
+    """`INSERT INTO users (id, password) VALUES (1, '…'), (2, '…')`"""
     columns = _COLUMNS.search(before)
     values = _CELLS.match(ahead)
     if columns is None or values is None:
@@ -202,7 +210,7 @@ def _decide_column(before: str, ahead: str) -> Decision | None:
 
 
 _CELL_SOURCE = r"(?:'[^'\n]*'|[^',\n)])+"
-_COLUMNS = lazy_pattern(r"(?i)\(([^()]{1,160})\)\s*values\s*\(\Z")
+_COLUMNS = lazy_pattern(r"(?i)\(([^()]{1,160})\)\s*values\s*\((?:[^()]*\),\s*\()*\Z")
 _CELL = lazy_pattern(_CELL_SOURCE)
 _CELLS = lazy_pattern(rf"{_CELL_SOURCE}(?:,{_CELL_SOURCE})*")
 _TEXT_CELL = lazy_pattern(r"\s*[NE]?'(?P<secret>[^'\n]+)'\s*")
@@ -215,7 +223,7 @@ def _change(before: str, ahead: str, _ends: bool) -> Decision | None:
     if found is None or name is None or name_strength(name["name"]) < Strength.TEXT:
         return None
     secret = found["secret"].rstrip(";,)]}:")
-    if is_stand_in(secret) or is_code(secret) or not looks_chosen(secret):
+    if is_stand_in(secret) or is_code(secret) or not (looks_chosen(secret) or ahead[0] in "\"'"):
         return None
     return found.start("secret"), found.start("secret") + len(secret), None, REDACTED
 
@@ -237,8 +245,11 @@ def _decide_spoken(name: str, lead: str, ahead: str) -> Decision | None:
 
 
 _SPOKEN = lazy_pattern(
-    r"(?P<bare>[ \t](?=[A-Za-z0-9+/=_-]{20}))|[ \t]\d{1,2}: (?=\S{20})|: [\w.@-]{1,40} / (?=\S)"
-    r"|[ \t]is generated for \S{1,60}: |[ \t]to proceed[^\n:]{0,30}:\s{1,40}(?=\S{16})"
+    r"(?P<bare>[ \t](?=[A-Za-z0-9+/=_-]{20}))|[ \t]\d{1,2}: (?=\S{20})"
+    r"|(?:: [\w.@-]{1,40} /| are [\w.@-]{1,40}[:/]) ?(?=\S)"
+    r"|[ \t](?:is generated )?for (?:user |account )?[\w.@-]{1,60}(?:: | is )(?=\S)"
+    r"|[ \t](?:(?:was|is|has been) )?(?:changed|set|reset) to (?=\S)"
+    r"|[ \t]to proceed[^\n:]{0,30}:\s{1,40}(?=\S{16})"
 )
 
 # --- the rules: one for each stem, so that every search begins with a literal ---
@@ -282,7 +293,8 @@ _ESCAPED = lazy_pattern(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
 # What may come between a name and its value, seen from the name's end; most words of a sentence fail here.
 _NEXT = (
     r"(?=[\\\"'`\]=:>(*&<|│\x1b{\[%% \t\r\n])(?=[\"'`\]=:>(*&<|│\x1b]"
-    r"|[ \t]{1,20}+(?:[\"'=:|│{>]|\\{1,7}[\"']|\?[=?:]|<-|\.=|(?:is|was)[ :]|or \\{0,7}[\"']|as \w"
+    r"|[ \t]{1,20}+(?:[\"'`=:|│{>\[]|(?:for|changed|set|reset|has|are) "
+    r"|\\{1,7}[\"']|\?[=?:]|<-|\.=|(?:is|was)[ :]|or \\{0,7}[\"']|as \w"
     rf"|{_TYPES}[ \t]{{1,4}}:?=%s"
     r"|[a-z:]{2,20}+=\\{0,7}[\"'])"
     r"|\\{1,15}[\"'`]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%%(?:3d|5d|22)|\\{1,8}u00"
@@ -322,5 +334,6 @@ NAMED: tuple[Rule, ...] = (
         needs=NEEDS,
         folded=True,
     ),
+    Rule("),", r"\s{0,20}\((?=[\sNE]{0,8}['\d])", _decide_column, needs=NEEDS),
     Rule("->", r"(?<=[\w\"'] ->)[ \t]{1,4}(?=\S)", _change, needs=NEEDS),
 )

@@ -53,6 +53,7 @@ _PASS_OWNERS = word_set(
     https proxy sudo keystore truststore key login rabbitmq mongo mongodb ldap imap pop vpn wifi wpa router
     become privkey cert enc vault app client server host mqtt nexus sonatype ossrh bind guest system
     basic jenkins docker registry svn git sql mssql oracle account master my kafka amqp es elastic vnc rdp
+    remote default
     """
 )
 _PASSWORDS = word_set("psk storepass keypass userpass dbpass requirepass masterauth passe")
@@ -125,6 +126,7 @@ TRAILERS = (
 """What may follow a secret's name without changing what it names; the longest come first."""
 _PLURALS = word_set(
     "passwords passphrases apikeys accesstokens refreshtokens privatekeys secretkeys clientsecrets cookies"
+    " recoverycodes backupcodes"
 )
 
 
@@ -132,7 +134,7 @@ NEEDS = ("pass", "pw", "psk", "secret", "token", "key", "cred", "cookie", "auth"
 """Every name of a secret has one of them in it."""
 STEMS = {
     stem: "pw" if "pw" in stem else stem
-    for stem in (*NEEDS[:1], *NEEDS[2:], "pwd", "bindpw", "rootpw", "_pw")
+    for stem in (*NEEDS[:1], *NEEDS[2:], "pwd", "bindpw", "rootpw", "_pw", "_salt")
 }
 """What their names end in, each with what a text must hold for it."""
 
@@ -174,13 +176,15 @@ def _words_strength(words: list[str], *, upper: bool) -> Strength:
         return _token_strength(last.removesuffix("token") or owner, upper=upper)
     if last.endswith("key"):
         return _key_strength(last.removesuffix("key"), words, upper=upper)
-    return _other_strength(last, owner, words)
+    return _other_strength(last, owner, words, upper=upper)
 
 
 def clean_name(name: str, lead: str) -> str:
     """The name without what an escape, a colour or a ruler left before it."""
     if "--" in name.lstrip("-"):
         name = name.rpartition("--")[2]
+    if name[:2] in ("-D", "-P"):  # a property given to a JVM or to Gradle
+        return f"-{name[2:]}"
     if lead.endswith("\\") and name[:1] in "nrt":
         return name[1:]
     if lead.endswith("%"):
@@ -227,15 +231,17 @@ def _key_strength(glued: str, words: list[str], *, upper: bool) -> Strength:
     return Strength.TEXT if upper and not glued else Strength.NONE
 
 
-def _other_strength(last: str, owner: str, words: list[str]) -> Strength:
+def _other_strength(last: str, owner: str, words: list[str], *, upper: bool) -> Strength:
     if last in ("cookie", "setcookie"):
         return Strength.FULL if owner in _COOKIE_OWNERS else Strength.WEAK
     if last in _PASSWORDS or (last.endswith("pwd") and last != "oldpwd"):
         return Strength.TEXT
     if last in ("bindpw", "rootpw", "rootbindpw", "authtok") or (last == "pw" and owner):
         return Strength.TEXT
-    if last == "pass":
-        return Strength.TEXT if owner in _PASS_OWNERS else Strength.WEAK
+    if last == "salt" and upper:
+        return Strength.TEXT
+    if last.endswith("pass") and (last == "pass" or last.removesuffix("pass") in _PASS_OWNERS):
+        return Strength.TEXT if last != "pass" or owner in _PASS_OWNERS else Strength.WEAK
     if last == "auth" and owner == "bearer":
         return Strength.TEXT
     if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic", "bearer", "user")):

@@ -15,19 +15,23 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from robota._lazy_pattern import lazy_pattern
 from robota.core.given import require_texts
 from robota.core.messages import Json
 from robota.core.own_words import known_own_words
+from robota.sessions.redaction.fields import (
+    PROPERTY_FIELDS,
+    TELLING_FIELDS,
+    hides,
+    is_exempt,
+    is_schema,
+    named_value,
+)
 from robota.sessions.redaction.names import Strength, name_strength
-from robota.sessions.redaction.rules import REDACTED, Rule, Tail, word_set
+from robota.sessions.redaction.rules import REDACTED, Rule, Tail
 from robota.sessions.redaction.scanner import may_match, redact_text
 from robota.sessions.redaction.values import (
-    is_complaint,
     is_placeholder,
     looks_chosen,
-    looks_issued,
-    repeats_name,
 )
 
 _SHORTEST = 8
@@ -151,47 +155,7 @@ def _own_rule(form: str) -> Rule:
 
 _PREFIX = 128
 
-_NAME_FIELDS = ("ParameterKey", "name", "key", "header", "field", "variable", "Name", "Key", "k")
-_VALUE_FIELDS = ("ParameterValue", "value", "values", "val", "Value", "v", "defaultValue")
-_SCHEMA_TYPES = frozenset(("string", "number", "integer", "object", "array", "boolean", "null"))
-_SCHEMA_WORDS = word_set(
-    """
-    type description title $ref anyOf oneOf allOf not enum const format pattern minLength maxLength minimum
-    maximum items properties required default examples example nullable deprecated writeOnly readOnly
-    additionalProperties minItems maxItems uniqueItems x-order order
-    """
-)
-_PROPERTY_FIELDS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 _Slot: TypeAlias = Any
-
-
-def is_schema(value: Json) -> bool:
-    """Whether an object describes a value (JSON schema) instead of being one."""
-    if not isinstance(value, dict) or not value:
-        return False
-    if "shape" in value:  # a service description
-        return True
-    if "value" in value:
-        return False
-    kind = value.get("type")
-    if isinstance(kind, str):
-        return kind in _SCHEMA_TYPES
-    if isinstance(kind, list):
-        return bool(kind) and all(isinstance(item, str) and item in _SCHEMA_TYPES for item in kind)
-    return all(isinstance(key, str) and key in _SCHEMA_WORDS for key in value)
-
-
-def hides(strength: Strength, value: Json) -> bool:
-    """Whether the value under a name of this strength is to be replaced."""
-    if strength is Strength.NONE or value is None or isinstance(value, bool) or value == REDACTED:
-        return False
-    if isinstance(value, (str, bytes)):
-        if strength is Strength.WEAK:
-            return isinstance(value, str) and looks_issued(value)
-        return len(value) > 0
-    if isinstance(value, (dict, list, tuple, set, frozenset)):
-        return strength >= Strength.MANY and len(value) > 0 and not is_schema(value)
-    return strength is Strength.FULL
 
 
 class _Walk(Struct, eq=False):
@@ -276,15 +240,15 @@ class _Walk(Struct, eq=False):
     def _field(self, name: str, value: Json, parent: _Slot, slot: Json, context: str) -> Json:
         """A value that stands under a name."""
         strength = name_strength(name)
-        if strength is not Strength.NONE and hides(strength, value) and not _is_exempt(name, value, context):
+        if strength is not Strength.NONE and hides(strength, value) and not is_exempt(name, value, context):
             return self._replace()
         inner = name if name in _CONTEXTS else ""
-        if strength >= Strength.TEXT and context not in _PROPERTY_FIELDS and not is_schema(value):
+        if strength >= Strength.TEXT and context not in PROPERTY_FIELDS and not is_schema(value):
             inner = _HOLDER
         return self._copy(value, parent, slot, inner)
 
     def _fill_dict(self, source: dict[Json, Json], target: dict[Json, Json], context: str) -> None:
-        hidden = {} if source.keys().isdisjoint(_TELLING_FIELDS) else _named_value(source)
+        hidden = {} if source.keys().isdisjoint(TELLING_FIELDS) else named_value(source)
         if context == _HOLDER:
             hidden |= {field: Strength.TEXT for field in ("value", "default") if field in source}
         for key, value in source.items():
@@ -322,7 +286,7 @@ class _Walk(Struct, eq=False):
         )
         previous: Json = None
         flat = context in _FLAT
-        for index, item in enumerate(source):
+        for index, item in enumerate(self._arguments(source)):
             if pairs and hides(name_strength(item[0]), item[1]):
                 self._changed = True
                 target[index] = type(item)((item[0], REDACTED))
@@ -333,6 +297,23 @@ class _Walk(Struct, eq=False):
             else:
                 target[index] = self._copy(item, target, index, "")
             previous = item
+
+    def _arguments(self, source: Json) -> Json:
+        """The items of a list; those of a command are redacted as the command that they make."""
+        if not all(isinstance(item, str) for item in source) or not any(item[:1] == "-" for item in source):
+            return source
+        plain = msgspec.json.encode(list(source)).decode()
+        text = self._text(plain)
+        if text is plain:
+            return source
+        try:
+            items = msgspec.json.decode(text, type=list[str])
+        except msgspec.DecodeError:
+            return source
+        if len(items) != len(source):
+            return source
+        self._changed = True
+        return items
 
     @staticmethod
     def _is_argument(option: Json, value: Json) -> bool:
@@ -345,61 +326,12 @@ class _Walk(Struct, eq=False):
         return hides(strength, value) or (strength is Strength.WEAK and looks_chosen(value))
 
 
-_VERSION = lazy_pattern(r"[\^~<>=v]*\d+(?:\.\w+)+\S*")
 _FLAT = frozenset(("rawHeaders", "raw_headers"))
-_TELLING_FIELDS = frozenset((*_NAME_FIELDS, "id", "label", "kty", "pass", "kind"))
-_CONTEXTS = _FLAT | _PROPERTY_FIELDS
+_CONTEXTS = _FLAT | PROPERTY_FIELDS
 _WORD = 64
 _WORDS = 4096
 _HOLDER = "="
 """The context of an object that stands under a secret's name and was not replaced as a whole."""
-
-
-def _is_exempt(name: str, value: Json, context: str) -> bool:
-    """Names of fields in a schema, and the working directory that shares a name with passwords."""
-    if context in _PROPERTY_FIELDS and isinstance(value, dict):
-        return True
-    lowered = name.lower()
-    if lowered.endswith("pwd"):
-        return isinstance(value, str) and (value[:1] in "/~." or value[1:3] in (":\\", ":/"))
-    if lowered.endswith("string"):  # what is in that JSON is looked at
-        return isinstance(value, str) and value.startswith("{")
-    if lowered == "id-token":  # a permission of a workflow
-        return value in ("read", "write", "none")
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(item, str) and is_complaint(item) for item in value)
-    if lowered == "cookie":
-        return isinstance(value, str) and _VERSION.fullmatch(value) is not None
-    return lowered.endswith("credentials") and value in ("include", "omit", "same-origin")
-
-
-def _named_value(source: dict[Json, Json]) -> dict[str, Strength]:
-    """The field that holds the value of a `{name: …, value: …}` object, if its name is a secret's."""
-    hidden: dict[str, Strength] = {}
-    for field in _NAME_FIELDS:
-        name = source.get(field)
-        if not isinstance(name, str) or len(name) > 96:
-            continue
-        strength = name_strength(name)
-        for held in _VALUE_FIELDS if strength else ():
-            value = source.get(held)
-            label = isinstance(value, str) and value.isascii() and repeats_name(name, value)  # of a menu
-            if held in source and held != field and not label:
-                hidden[held] = strength
-    for field in ("id", "label"):
-        name = source.get(field)
-        named = isinstance(name, str) and name_strength(name[-96:]) >= Strength.TEXT
-        if named and looks_chosen(str(source.get("value"))):
-            hidden["value"] = Strength.TEXT
-    if "kty" in source:
-        hidden |= {
-            field: Strength.TEXT for field in ("d", "p", "q", "dp", "dq", "qi", "k") if field in source
-        }
-    if "pass" in source and any(field in source for field in ("user", "username", "login", "email")):
-        hidden["pass"] = Strength.TEXT
-    if source.get("kind") == "Secret" and "apiVersion" in source:
-        hidden |= {field: Strength.FULL for field in ("data", "stringData") if field in source}
-    return hidden
 
 
 _PLAIN = Redactor()

@@ -23,7 +23,6 @@ from robota.sessions.redaction.rules import (
     RunTail,
     Tail,
 )
-from robota.sessions.redaction.tables import TABLES
 from robota.sessions.redaction.tokens import PRIVATE_KEYS, RUN_TOKENS, SHORTEST_RUN, TOKENS, find_runs
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ Span: TypeAlias = tuple[int, int, str]
 _Window: TypeAlias = tuple[int, int]
 
 _BY_NEED: dict[str, set[Rule]] = {}
-for _rule in (*TOKENS, *PRIVATE_KEYS, *HTTP, *NAMED, *COMMANDS, *FILE_LINES, *TABLES):
+for _rule in (*TOKENS, *PRIVATE_KEYS, *HTTP, *NAMED, *COMMANDS, *FILE_LINES):
     for _need in _rule.needs:
         _BY_NEED.setdefault(_need, set()).add(_rule)
 _ALL_NEEDS = tuple(

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 
 from robota._lazy_pattern import lazy_pattern
-from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Rule, RunTail, Tail, follows
+from robota.sessions.redaction.rules import AHEAD, REDACTED, Decide, Decision, Rule, RunTail, Tail, follows
+from robota.sessions.redaction.values import has_digit
 
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
 _MIXED = r"(?=[A-Za-z_.-]{0,40}[0-9])(?=[0-9_.-]{0,64}[A-Za-z])"
@@ -206,13 +207,15 @@ _LIKE_TOKEN = lazy_pattern(r"(?=[^A-Z0-9]*+[A-Z0-9])(?=[^A-Zg-z_]*+[A-Zg-z_])(?!
 _HOOKS = (
     r"(?:s\.slack\.com/(?:services|workflows|triggers)/(?=T[A-Za-z0-9_/]{19})"
     r"|s/(?=\d{5,25}/[A-Za-z0-9_-]{16}|(?=[a-z]{0,25}[0-9])[a-z0-9]{26}(?![A-Za-z0-9_/.-]))"
-    r"|b2/(?=[A-Za-z0-9@/-]{20})|s/catch/(?=\d{4,10}/[a-z0-9]{5}))"
+    r"|(?:b2)?/(?=[A-Za-z0-9@/-]{20})|s/catch/(?=\d{4,10}/[a-z0-9]{5}))"
 )
 _HOOK_HOST = (
     r"hooks\.slack\.com/\w+/\Z|discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\Z|/hooks/\Z"
-    r"|\.webhook\.office\.com/webhookb2/\Z|hooks\.zapier\.com/hooks/catch/\Z"
+    r"|\.webhook\.office\.com/webhookb2/\Z|\boutlook\.office(?:365)?\.com/webhook/\Z|hooks\.zapier\.com/hooks/catch/\Z"
 )
-_hook = follows(r"(?P<secret>[A-Za-z0-9_/@-]+)", RunTail(r"[A-Za-z0-9_/@-]"), after=_HOOK_HOST)
+_hook = follows(
+    r"(?P<secret>[A-Za-z0-9_/@-]+)", RunTail(r"[A-Za-z0-9_/@-]"), looks=has_digit, after=_HOOK_HOST
+)
 _TOKEN_TAIL = RunTail(r"[A-Za-z0-9_=-]|\.(?=[A-Za-z0-9_-]{6})", look=7)
 _JWT = (
     r"(?:(?<![A-Za-z0-9_+/-]eyJ)|(?<=\\[nrtbf]eyJ)|(?<=%[0-9A-Fa-f]{2}eyJ))"
@@ -220,8 +223,11 @@ _JWT = (
     rf"|[A-Za-z0-9_-]{{8,{AHEAD - 20}}}\.[A-Za-z0-9_-]{{6}})"
 )
 
-_web_key = follows(r"\s*\"(?P<secret>[A-Za-z0-9_-]+)", RunTail(r"[A-Za-z0-9_-]"))
-"""The private part of a JSON Web Key."""
+
+def _web_key(after: str = "") -> Decide:
+    """The private part of a JSON Web Key, or all of it"""
+    return follows(r"\s*\"(?P<secret>[A-Za-z0-9_-]+)", RunTail(r"[A-Za-z0-9_-]"), after=after)
+
 
 _words = follows(
     r"(?!test test test)(?P<secret>(?:[a-z]{3,8} ){11}[a-z]{3,8})", RunTail(r"[a-z]| (?=[a-z])", look=2)
@@ -230,7 +236,8 @@ _words = follows(
 
 TOKENS: tuple[Rule, ...] = (
     Rule("hook", _HOOKS, _hook, needs=("/",)),
-    Rule('"d":', r"(?=\s{0,4}\"[A-Za-z0-9_-]{40})", _web_key),
+    Rule('"d":', r"(?=\s{0,4}\"[A-Za-z0-9_-]{40})", _web_key()),
+    Rule('"k":', r"(?=\s{0,4}\"[A-Za-z0-9_-]{20})", _web_key(r"\"kty\":"), needs=("key", "kty")),
     Rule(
         "nemonic",
         r"\w{0,12}[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?=(?:[a-z]{3,8} ){11})",
@@ -254,10 +261,10 @@ RUN_TOKENS: tuple[Rule, ...] = (
 _GAP = (
     r"(?:[ \t]{1,24}|(?:\n|\\+n)[>+ \t]{0,12}\d{1,5}(?:[\t:|→]|\\+t)"
     r"|\n(?:[\w./-]{1,40}:\d{1,5}:|[\w.-]{1,24} {1,4}\| |\d{4}-\d\d-\d\d[^\n]{8,30}?: )"
-    r"|\\+[nrt\"']|[\s\"'+,;#>|*`]|\\+u000[aAdD]|%0[aAdD]|%20|&#10;|<br\s?/?>)"
+    r"|\n-(?=[A-Za-z0-9+/=]{4})|\\+[nrt\"']|[\s\"'+,;#>|*`]|\\+u000[aAdD]|%0[aAdD]|%20|&#10;|<br\s?/?>)"
 )
 _RUN_OF_KEY = "[A-Za-z0-9+/=]"
-_END = r"-{4,5} ?END [A-Za-z0-9 ]{0,40}-{4,5}"
+_END = r"-{4,6} ?END [A-Za-z0-9 ]{0,40}-{4,5}"
 _HEAD = (
     r"[ -]BEGIN (?:[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1) ?-{4,5}"
     rf"{_GAP}{{0,12}}+(?:[A-Z][A-Za-z-]{{2,20}}: (?:[^\n\\]|\\+[\"']){{0,70}}{_GAP}{{1,6}}+){{0,3}}"

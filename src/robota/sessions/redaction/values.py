@@ -34,7 +34,7 @@ _KNOWN_PASSWORDS = word_set(
 _PLACEHOLDER = lazy_pattern(
     r"""(?xi)
       \$ (?: [a-z_] \w* (?! \w* [@\#!%^*~] ) | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b
-    | \{\{ | \{ [\w.\ ]* (?:\}(?:$|/)|$) | \# \{ | \[ (?:\^|[A-Za-z0]-[A-Za-z9]) | \. [*+]
+    | \{\{ | \{ [\w.\ ]* (?:\}(?:$|/)|$) | \# \{ | \[ (?:\^|[A-Za-z0]-[A-Za-z9]|[a-z-]+=) | \. [*+]
     | (?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\S+)\ AAAA
     | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3,} $ | _{3}
     | \[ (?:redacted|hidden|masked|removed|filtered|secret|your|omitted)
@@ -60,7 +60,7 @@ _PATH = lazy_pattern(
 """No Base64 of so many bytes that it ends in a sign of its own."""
 _STEM = lazy_pattern(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
 _STEM_WORD = lazy_pattern(r"(?i)\b(?:pass\w*|secrets?|tokens?|keys?|pwd|cred\w*|auth\w*|cookies?)\b")
-_VERSION = lazy_pattern(r"(?i)v?\d+(?:\.\d+)+\S*|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
+_VERSION = lazy_pattern(r"(?i)v?\d+(?:\.\d+)+\S{0,24}|\d{4}-\d\d-\d\d\S*|v\d+(?:alpha|beta)?\d*")
 _IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]*")
 _LETTER = lazy_pattern(r"[A-Za-z]")
 _NO_LETTER = lazy_pattern(r"[^a-z]+")
@@ -228,9 +228,11 @@ _COMPLAINT = lazy_pattern(
 
 def is_prose(value: str) -> bool:
     """Whether a quoted text of several words is a sentence or a label, not a pass phrase."""
-    if " " not in value.strip() or _PHRASE.fullmatch(value):
+    if " " not in value.strip() or is_phrase(value):
         return False
     return _STEM_WORD.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
 
 
-_PHRASE = lazy_pattern(r"(?=.*[0-9])[A-Za-z0-9]{2,12}(?: [A-Za-z0-9]{1,12}){1,2}")
+PHRASE = r"(?=[A-Za-z ]{0,30}[0-9])[A-Za-z0-9]{2,12}(?: [A-Za-z0-9]{1,12}){1,2}"
+is_phrase = whole(PHRASE)
+"""Whether the text is a pass phrase of two or three words, with a digit."""
