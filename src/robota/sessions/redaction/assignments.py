@@ -44,7 +44,7 @@ from robota.sessions.redaction.values import (
 _SIGN = lazy_pattern(
     r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\]|[ ]\[[*\w]{0,24}\])?"
     r"(?P<space>[ \t]{0,40})"
-    r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?{1,2}=|\.=|<-(?=[ ]?[\"'])|={2,3}(?=[ ]?[\"'])"
+    r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?{1,2}=|\.=|<-(?=[ ]?[\"'])|[=!]={1,2}(?=[ ]?[\"'])"
     r"|=(?![=~>])|:(?![:/=])| (?:is|was):?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,40}+(?=\S)|(?<=:)[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
@@ -142,6 +142,8 @@ def _decide_field(place: Place, ahead: str) -> Decision | None:
         content, decision = _read_string(ahead, found)
         if _is_computed(ahead, content) or is_harmless(place, _SCHEME.sub("", content)):
             return None
+        if place.is_compared and not looks_chosen(content):
+            return None
         return None if strength is Strength.WEAK and not looks_issued(content) else decision
     value = _LINE_VALUE.match(ahead)
     if value and states_alone(place, value["secret"]):
@@ -217,7 +219,7 @@ def _decide_variable(place: Place, ahead: str, ends: bool) -> Decision | None:
         _LONG_STRING.match(ahead) if place.sign == "=" or ahead[0] == "`" else None
     ) or _STRING.match(ahead):
         return _decide_literal(place, ahead, found)
-    if place.lead.endswith(";") and (found := _BRACED.match(ahead)) and not is_stand_in(found["secret"]):
+    if place.lead.endswith(";") and (found := _BRACED.match(ahead)) and looks_chosen(found["secret"]):
         return take(found)
     found = (_PARAMETER if place.is_parameter else _VALUE).match(ahead)
     if found is None:

@@ -167,8 +167,10 @@ def _listed(before: str, ahead: str, ends: bool) -> Decision | None:
 
 
 _BETWEEN = lazy_pattern(r"\\*[\"'],\s*\\*[\"']|[\[(]\s*\\*[\"']")
-_ASKING = lazy_pattern(r"\b(?:my(?:sql|cli)|mariadb)")
-"""They ask for a password that does not follow at once."""
+_ASKING = lazy_pattern(
+    r"\b(?:my(?:sql|cli)|mariadb)|(?:\A|[\s(])(?:sudo|cp|curl|diff|git|mkdir|patch|rsync)\s[^&|]*-p \Z"
+)
+"""They ask for a password that does not follow at once, or mean something else."""
 _USER_BEFORE = lazy_pattern(
     r"\s-(?:[uUl] ?|-user(?:name)?[ =])(?!\S+\.(?:py|js|ts|rb|sh)\s|(?:or|and)\s)[\w.@\\+-]+\s+-[pP] \Z"
 )
@@ -349,7 +351,6 @@ COMMANDS: tuple[Rule, ...] = (
     Rule("<<<", r" ?(?=\S)", after(_HERE, next_word), needs=("<",)),
     Rule("login", _LOGIN, _logged_in),
     Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("/",)),
-    Rule("operator unseal ", r"(?=[A-Za-z0-9+/]{20})", issued_argument, needs=("seal",)),
     Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
     Rule("net use ", r"\S{1,20} \\{2,8}\S{1,80} (?=[^\s/*])", next_word, needs=("/",), folded=True),
     Rule("/pass:", r"(?=\S)", _argument, needs=("pass",)),

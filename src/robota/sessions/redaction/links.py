@@ -101,10 +101,14 @@ _SETTER = lazy_pattern(r"^(?:[\w.]*\.)?(?:set|with|use|add)(?:_|(?=[A-Z]))|^[\w.
 def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     """Whether the name (found after `lead`) is tied to a secret by one of the links."""
     head = _LINK.match(ahead)
-    found = _value_pattern(head.group(), lead, ahead[head.end() :]).match(ahead, head.end()) if head else None
-    if head is None or found is None or REDACTED in head.group() or REDACTED in found["secret"]:
+    if head is None:
         return None
-    link, secret = head.group(), found["secret"].rstrip(";,)]}")
+    link = head.group()
+    pattern = _value_pattern(link, lead, ahead[head.end() :])
+    found = pattern.match(ahead, head.end())
+    if found is None or REDACTED in link or REDACTED in found["secret"]:
+        return None
+    secret = found["secret"].rstrip(";,)]}") if pattern is _VALUE else found["secret"]
     if link.lower() == "%3d":
         secret = secret.partition("%")[0]
     if not _links(link, name, lead, ahead[found.start("secret") + len(secret) :]):
@@ -115,18 +119,23 @@ def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
         return None
     if strength is Strength.NONE or is_placeholder(secret) or repeats_name(name, secret):
         return None
-    defined = "define(" in lead[-12:] and len(secret) > _LONG
-    if (is_code(secret) or ("," in link and secret.count(" ") > 1 and is_prose(secret))) and not defined:
+    if not (pattern is _DEFINED and len(secret) > _LONG) and _is_other(link, secret):
         return None
-    if is_path(secret):
-        return None
-    listed = "," in link and strength is Strength.FULL and _LISTED.search(lead[-60:]) is not None
+    listed = pattern is _DEFINED or (
+        "," in link and strength is Strength.FULL and _LISTED.search(lead[-60:]) is not None
+    )
     stated = looks_issued(secret) if strength is Strength.WEAK else listed or _is_stated(name, link, secret)
     if not stated:
         return None
     whole = found.end() == len(ahead) and secret == found["secret"]
     end = found.end() if whole else found.start("secret") + len(secret)
     return found.start("secret"), end, _TAIL if whole else None, REDACTED
+
+
+def _is_other(link: str, secret: str) -> bool:
+    """Whether the value is a piece of a program, a path or, beside a name, a sentence."""
+    sentence = "," in link and secret.count(" ") > 1 and is_prose(secret)
+    return sentence or is_code(secret) or is_path(secret)
 
 
 def _value_pattern(link: str, lead: str, rest: str) -> re.Pattern[str]:
@@ -150,7 +159,7 @@ def _is_stated(name: str, link: str, secret: str) -> bool:
         return name.isupper()
     if "\n" in link and is_dashed(secret):
         return True
-    return looks_chosen(secret) or (name.isupper() and not secret.isalpha())
+    return looks_chosen(secret) or (name.isupper() and ("value" in link or not secret.isalpha()))
 
 
 def _links(link: str, name: str, lead: str, rest: str) -> bool:
@@ -294,7 +303,7 @@ _ESCAPED = lazy_pattern(r"(?:[\w.-]|\\u00[2-7][0-9a-fA-F])+\Z")
 _NEXT = (
     r"(?=[\\\"'`\]=:>(*&<|│\x1b{\[%% \t\r\n])(?=[\"'`\]=:>(*&<|│\x1b]"
     r"|[ \t]{1,20}+(?:[\"'`=:|│{>\[]|(?:for|changed|set|reset|has|are) "
-    r"|\\{1,7}[\"']|\?[=?:]|<-|\.=|(?:is|was)[ :]|or \\{0,7}[\"']|as \w"
+    r"|\\{1,7}[\"']|\?[=?:]|<-|[.!]=|(?:is|was)[ :]|or \\{0,7}[\"']|as \w"
     rf"|{_TYPES}[ \t]{{1,4}}:?=%s"
     r"|[a-z:]{2,20}+=\\{0,7}[\"'])"
     r"|\\{1,15}[\"'`]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%%(?:3d|5d|22)|\\{1,8}u00"

@@ -88,7 +88,7 @@ _LOGIN_TOKENS = word_set(
 _SECRET_KEYS = word_set(
     """
     access signing sign encryption encrypt decryption decrypt master auth authentication account shared
-    service ssh hmac app application admin subscription preshared psk cipher aes rsa pgp gpg jwt symmetric
+    service ssh hmac app application admin subscription preshared psk cipher aes rsa jwt symmetric
     license licence client deploy webhook root role fernet cookie session rails wg wireguard openai
     anthropic claude stripe sendgrid mailgun twilio google gemini azure aws datadog dd algolia pinecone groq
     mistral cohere replicate deepseek openrouter huggingface hf resend sentry supabase cloudflare cf tavily
@@ -111,6 +111,7 @@ _OTHER_KEYS = word_set(
     next prev lock job queue topic stream bucket s3 blob shard tenant search filter facet sorting compare
     comparison default fallback unknown missing new old current left right up down volume media power mute
     low high music piano musical minor major answer turn card legend map test extra verify verification anon
+    gpg pgp
     """
 )
 _FIXED_SUFFIXES = (
@@ -133,8 +134,11 @@ _PLURALS = word_set(
 NEEDS = ("pass", "pw", "psk", "secret", "token", "key", "cred", "cookie", "auth", "bearer")
 """Every name of a secret has one of them in it."""
 STEMS = {
-    stem: "pw" if "pw" in stem else stem
-    for stem in (*NEEDS[:1], *NEEDS[2:], "pwd", "bindpw", "rootpw", "_pw", "_salt")
+    **{
+        stem: "pw" if "pw" in stem else stem
+        for stem in (*NEEDS[:1], *NEEDS[2:], "pwd", "bindpw", "rootpw", "_pw")
+    },
+    "_salt": "key",  # they come together
 }
 """What their names end in, each with what a text must hold for it."""
 

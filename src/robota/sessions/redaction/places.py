@@ -52,6 +52,10 @@ class Place(Struct, frozen=True):
         return self.tight and self.sign == "=" and self.lead.endswith(_PARAMETER_LEADS)
 
     @property
+    def is_compared(self) -> bool:
+        return self.sign[:2] in ("==", "!=")
+
+    @property
     def starts_line(self) -> bool:
         return _LINE_START.search(self.lead[-12:]) is not None
 
@@ -116,7 +120,7 @@ def states_text(place: Place, content: str, rest: str) -> bool:
         return False
     if is_label(place.name, content) or (not place.is_shell and (is_prose(content) or is_chain(content))):
         return False
-    if place.sign[:2] == "==":
+    if place.is_compared:
         return place.strength is Strength.FULL and looks_chosen(content)
     if place.name.isupper() and not place.tight and not name_strength(place.name.lower()):
         return looks_issued(content) and has_digit(content)
@@ -196,7 +200,7 @@ def _states_loosely(place: Place, value: str, rest: str, *, line_ends: bool) -> 
 _TYPE_NAME = lazy_pattern(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")
 _SECTION = lazy_pattern(r"(?:\A|\n)\[[a-z][\w.:/ -]*\]\n(?:[a-z][\w.-]* *= *[^\n]*\n){0,4}\Z")
 """The lines of an INI file before this one, from the heading of its section on."""
-_PASSWORD = lazy_pattern(r"(?i)pass(?:word|wd|phrase)s?\d*\Z")
+_PASSWORD = lazy_pattern(r"(?i)pass(?:word|wd|phrase)s?\d*\Z|_pass\Z")
 _LOWER = lazy_pattern(r"[a-z]+(?:-[a-z]+)?")
 _YAML_NEXT = lazy_pattern(r"\r?\n[ \t-]*[A-Za-z][\w-]*:(?:[ \t]+[\w./:@-]+)?[ \t]*(?:\r?\n|\Z)")
 _YAML_BEFORE = lazy_pattern(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from robota._lazy_pattern import lazy_pattern
-from robota.sessions.redaction.rules import AHEAD, REDACTED, Decide, Decision, Rule, RunTail, Tail, follows
+from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Rule, RunTail, Tail, follows
 from robota.sessions.redaction.values import has_digit
 
 # `hf_transformers_cache_folder` and `sk-ant-your-key` are words; a token has a digit among its letters.
@@ -22,11 +22,11 @@ _TOKEN = "[A-Za-z0-9_-]"
 
 # Before one unbroken run of letters and digits.
 _WORD_PREFIXES = r"""
-    gh[pousr]_ gsk_ xai- pplx- r8_ hf_ api_org_ rnd_ ddapp_ NR(?:II|RA|SP|IQ)- hca[il]k_ ph[xs]_ pn[ub]_ csk-
-    fw_ d(?:op|oo|or)_v1_ lin_(?:api|oauth)_ sk_(?:live|test|prod)_ rk_(?:live|test|prod)_ whsec_
+    gh[pousr]_ gsk_ xai- pplx- r8_ hf_ api_org_ rnd_ ddapp_ NR(?:AA|II|RA|SP|IQ)- hca[il]k_ ph[xs]_ pn[ub]_
+    csk- fw_ d(?:op|oo|or)_v1_ lin_(?:api|oauth)_ sk_(?:live|test|prod)_ rk_(?:live|test|prod)_ whsec_
     shp(?:at|ca|pa|ss|ua)_ sbp_ NRAK- ntn_ secret_ rubygems_ CCIPRJ_ CCIPAT_ bk[up]a_ apify_api_ e2b_ rpa_
     nf[pco]_ vc[pkair]_ PMAK- figu_ fly_ cio_ duffel_(?:live|test)_ shippo_(?:live|test)_ hst[rv]_ kagi_
-    sgp_(?:local_)? s-s4t2(?:ud|af)-
+    sgp_(?:local_)? s-s4t2(?:ud|af)- odt_ live_\d{6,12}_
     rdme_ ulp_ sntryu_ sq[upa]_ FLWSECK- FLWSECK_TEST- CLOJARS_ pul- napi_ jina_ ak_ aio_ pat_ p8e-
     tskey-(?:auth|api|client)- alcht_ pga[rw]_ rootly_ cfk_ ddp_ xau_ esecret_ sm_[aps]at_ polar_oat_
     bb_(?:live|test)_ tr_(?:prod|dev|stg)_
@@ -98,6 +98,8 @@ _OWN_SHAPES = (  # each with the letters it may begin with
 _ANY_START = (
     rf"{_HEX}{{32}}-us\d{{1,2}}(?![A-Za-z0-9])|[A-Za-z0-9_.]{{3}}[0-9]Q~[A-Za-z0-9_.~-]{{31,34}}"
     rf"|(?![xX]{{4}}){_WORD}{{14}}\.atlasv1\.{_TOKEN}{{20}}|\d{{8,10}}:AA[A-Za-z0-9_-]{{31}}"
+    rf"|{_WORD}{{76}}AZDO{_WORD}{{4}}(?![A-Za-z0-9])|{_WORD}{{52}}JQQJ9{_WORD}{{27}}(?![A-Za-z0-9])"
+    rf"|{_WORD}{{36}}NRAL(?![A-Za-z0-9])|00D{_WORD}{{12}}![A-Za-z0-9._]{{60}}"
     rf"|\d{{15,16}}\|[A-Za-z0-9_-]{{27}}(?![A-Za-z0-9_-])|{_WORD}{{6}}_{_WORD}{{29}}_mmk(?![A-Za-z0-9])"
     # what stands behind the identifier that it belongs to, in a call or a path
     rf"|{_HEX}{{32}}(?<=AC{_HEX}{{32}}[\"'], [\"']{_HEX}{{32}})"
@@ -115,7 +117,7 @@ _BASE64_SHAPES = (
     ("A", "ABSK[A-Za-z0-9+/]{60}"),
     (
         "L",
-        "LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE"
+        "LS0tLS1CRUdJTi(?:BQUklWQVRF|BQR1AgUFJJVkFURS|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE"
         "|BFTkNSWVBURUQgUFJJVkFURS|BEU0EgUFJJVkFURS)",
     ),
 )
@@ -224,10 +226,8 @@ _JWT = (
 )
 
 
-def _web_key(after: str = "") -> Decide:
-    """The private part of a JSON Web Key, or all of it"""
-    return follows(r"\s*\"(?P<secret>[A-Za-z0-9_-]+)", RunTail(r"[A-Za-z0-9_-]"), after=after)
-
+_web_key = follows(r"\s*\"(?P<secret>[A-Za-z0-9_-]+)", RunTail(r"[A-Za-z0-9_-]"))
+"""The private part of a JSON Web Key."""
 
 _words = follows(
     r"(?!test test test)(?P<secret>(?:[a-z]{3,8} ){11}[a-z]{3,8})", RunTail(r"[a-z]| (?=[a-z])", look=2)
@@ -236,8 +236,7 @@ _words = follows(
 
 TOKENS: tuple[Rule, ...] = (
     Rule("hook", _HOOKS, _hook, needs=("/",)),
-    Rule('"d":', r"(?=\s{0,4}\"[A-Za-z0-9_-]{40})", _web_key()),
-    Rule('"k":', r"(?=\s{0,4}\"[A-Za-z0-9_-]{20})", _web_key(r"\"kty\":"), needs=("key", "kty")),
+    Rule('"d":', r"(?=\s{0,4}\"[A-Za-z0-9_-]{40})", _web_key),
     Rule(
         "nemonic",
         r"\w{0,12}[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?=(?:[a-z]{3,8} ){11})",

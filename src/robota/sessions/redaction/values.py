@@ -28,13 +28,15 @@ _KNOWN_PASSWORDS = word_set(
     shadow batman superman hunter topsecret supersecret mysecret sesame toor correcthorsebatterystaple
     asdfgh asdfghjkl zxcvbn trustno mypassword secretpassword supersecretpassword verysecret s3cret p4ssword
     mysecretpassword mysecretpw my-secret-pw my-secret-password mypass rootpass rootpassword adminpass
-    adminpassword secretpass
+    adminpassword secretpass testpassword thisismypassword
     """
 )
 _PLACEHOLDER = lazy_pattern(
     r"""(?xi)
-      \$ (?: [a-z_] \w* (?! \w* [@\#!%^*~] ) | \{ | \( | \$ )  | %\( | %[a-z_]\w*% | %[sdvr]\b
-    | \{\{ | \{ [\w.\ ]* (?:\}(?:$|/)|$) | \# \{ | \[ (?:\^|[A-Za-z0]-[A-Za-z9]|[a-z-]+=) | \. [*+]
+      \$ (?: [a-z_] \w* (?! \w* [@\#!%^*~] ) | \{ | \( | \$ | [0-9@*] $ )
+    | @ [\w.-]+ @ $ | %\( | %[a-z_]\w*% | %[sdvr]\b
+    | \{\{ | \{ [\w.\ ]* (?:\}(?:$|/)|$) | \# \{ | \[ (?:\^|[A-Za-z0]-[A-Za-z9]|[a-z-]+=|[a-z]+\ ) | \. [*+]
+    | &lt; | ["'] \$
     | (?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\S+)\ AAAA
     | < | \* {2} | \.{2} | … | • | x{3,} (?:-|_|\b|$) | -{3,} $ | _{3}
     | \[ (?:redacted|hidden|masked|removed|filtered|secret|your|omitted)
@@ -180,16 +182,18 @@ def looks_issued(value: str) -> bool:
         return False
     if _VERSION.fullmatch(value) or is_code(value) or is_placeholder(value):
         return False
+    if _IDENTIFIER_WORDS.fullmatch(value):
+        return False
     if _DIGIT.search(value) and _LETTER.search(value):
         return len(value) >= 16 or not _SEPARATED_WORDS.fullmatch(value)
-    return len(value) >= 20 and bool(_INNER_CAPITAL.search(value)) and not _IDENTIFIER_WORDS.fullmatch(value)
+    return len(value) >= 20 and bool(_INNER_CAPITAL.search(value))
 
 
 _DENSE = lazy_pattern(
     r"(?:(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9][A-Za-z])|(?=.*[0-9][A-Za-z]+[0-9]+[A-Za-z]))[A-Za-z0-9]{8,11}"
 )
 _SEPARATED_WORDS = lazy_pattern(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}(?:,\d{1,4})?")
-_IDENTIFIER_WORDS = lazy_pattern(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}")
+_IDENTIFIER_WORDS = lazy_pattern(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}\d?")
 
 
 def repeats_name(name: str, value: str) -> bool:
@@ -208,11 +212,16 @@ def repeats_name(name: str, value: str) -> bool:
 
 def is_label(name: str, value: str) -> bool:
     """Whether a text is what people read in another language: letters beyond ASCII, or words under `a.b`."""
+    if value.lower() in _TRANSLATED:
+        return True
     if not value.isascii():
         return all(word.isalpha() for word in value.rstrip(".:?!…").split())
     return "." in name and not name.isupper() and _LABEL.fullmatch(value) is not None
 
 
+_TRANSLATED = frozenset(
+    ("passwort", "kennwort", "mot de passe", "senha", "wachtwoord", "heslo", "parola", "passord", "salasana")
+)
 _LABEL = lazy_pattern(r"[A-Z][a-z]+(?: [A-Za-z]+)+[.:?!…]?")
 
 
