@@ -135,16 +135,8 @@ def _decide_field(place: Place, ahead: str) -> Decision | None:
         return None
     if _EITHER.search(place.lead[-24:]):
         return None
-    strength = place.strength
-    if place.belongs_to_login(ahead):
-        strength = Strength.TEXT
     if found := _STRING.match(ahead):
-        content, decision = _read_string(ahead, found)
-        if _is_computed(ahead, content) or is_harmless(place, _SCHEME.sub("", content)):
-            return None
-        if place.is_compared and not looks_chosen(content):
-            return None
-        return None if strength is Strength.WEAK and not looks_issued(content) else decision
+        return _decide_text_field(place, ahead, found)
     value = _LINE_VALUE.match(ahead)
     if value and states_alone(place, value["secret"]):
         return take(value)
@@ -152,11 +144,23 @@ def _decide_field(place: Place, ahead: str) -> Decision | None:
         return None
     quoted = f"{place.close}{REDACTED}{place.close}"
     number = _NUMBER.match(ahead)
-    if strength is Strength.FULL and number and number.end() > 2:
+    if place.strength is Strength.FULL and number and number.end() > 2:
         return 0, number.end(), None, quoted
-    if strength < Strength.MANY or not _JSON.match(ahead) or _EMPTY.match(ahead) or _SCHEMA.match(ahead):
+    if place.strength < Strength.MANY or not _JSON.match(ahead):
         return None
-    return None if _complains(ahead) else (0, 0, BracketTail(len(place.close) - 1), quoted)
+    if _EMPTY.match(ahead) or _SCHEMA.match(ahead) or _complains(ahead):
+        return None
+    return 0, 0, BracketTail(len(place.close) - 1), quoted
+
+
+def _decide_text_field(place: Place, ahead: str, found: re.Match[str]) -> Decision | None:
+    content, decision = _read_string(ahead, found)
+    if _is_computed(ahead, content) or is_harmless(place, _SCHEME.sub("", content)):
+        return None
+    if place.is_compared and not looks_chosen(content):
+        return None
+    weak = place.strength is Strength.WEAK and not place.belongs_to_login(ahead)
+    return None if weak and not looks_issued(content) else decision
 
 
 def _read_string(ahead: str, opening: re.Match[str]) -> tuple[str, Decision]:
@@ -279,8 +283,13 @@ def _decide_literal(place: Place, ahead: str, found: re.Match[str]) -> Decision 
 
 
 def _is_computed(ahead: str, content: str) -> bool:
-    """`f"{value}"`"""
+    """`f"{value}"`, and between backticks `user-${value}`, unless a password stands beside the value"""
+    if ahead[0] == "`" and "${" in content:
+        return not looks_chosen(_INSERTED.sub("", content))
     return ahead[0] in "fF" and "{" in content
+
+
+_INSERTED = lazy_pattern(r"\$\{[^{}]*\}")
 
 
 def _closes_before(place: Place, quote: str, slashes: int, content: str) -> bool:

@@ -73,6 +73,8 @@ def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
     rest = ahead[found.end() : found.end() + 2]
     if "://" in secret or (is_code(secret) and not has_digit(secret)) or rest.startswith(tuple("{([<$%")):
         return None
+    if _CHALLENGE.fullmatch(secret):
+        return None
     quoted = _QUOTED_BEARER.search(before) and rest[:1] in ("'", '"', "`", "\\")
     whole = before.strip().lower() == "bearer" and not ahead[found.end() :].strip()
     known = (has_digit(secret) and len(secret) >= 6) or looks_issued(secret) or len(secret) >= 24
@@ -82,6 +84,9 @@ def _bearer(before: str, ahead: str, _ends: bool) -> Decision | None:
 
 
 _BEARER = lazy_pattern(r"(?P<secret>[A-Za-z0-9._~+/=:-]+)")
+_CHALLENGE = lazy_pattern(  # what a server asks for
+    r"(?:realm|scope|error(?:_description|_uri)?|authorization(?:_uri)?|resource(?:_id|_metadata)?|charset|nonce)="
+)
 _BEARER_TAIL = RunTail(r"[A-Za-z0-9._~+/=:-]")
 _QUOTED_BEARER = lazy_pattern(r"(?i)[\"'`]bearer\s+\Z")
 _SCHEME_WORD = lazy_pattern(
@@ -123,7 +128,9 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
     secret = found["secret"]
     if (_TEMPLATE.match(secret) and is_placeholder(secret)) or "{" in secret or REDACTED in secret:
         return None
-    if (secret.isupper() and is_placeholder(secret)) or "[" in found["user"]:
+    if "[" in found["user"] or (secret.isupper() and is_placeholder(secret)):
+        return None
+    if found["user"].isupper() and _VARIABLE.fullmatch(secret):
         return None
     if _URL_USER.fullmatch(found["user"]) and looks_issued(found["user"]):
         return found.start("user"), found.end("secret"), None, REDACTED
@@ -133,6 +140,7 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
 _URL_PASSWORD = lazy_pattern(
     r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
 )
+_VARIABLE = lazy_pattern(r"(?:[A-Z]+[_-])*(?:PASS(?:WORD|WD|PHRASE)?|PWD?|SECRET|TOKEN|KEY)")
 _URL_USER = lazy_pattern(r"[A-Za-z0-9_-]{20,}")
 _URL_TOKEN = lazy_pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")
 _TEMPLATE = lazy_pattern(r"[$<{%*\[]|\.\.|x{3,}\Z|…|•")

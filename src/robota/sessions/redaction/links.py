@@ -89,6 +89,8 @@ _ATTRIBUTE = lazy_pattern(r"<(?:[\w:.-]*|[^<>\n]*\b(?:name|key|id|n)=\\*[\"'](?:
 _LONG = 24
 _DIGIT_PART = lazy_pattern(r"-\d")
 _BLOCK = lazy_pattern(r"[|>][+-]?\r?\n")
+_SCREEN = lazy_pattern(rf"\]?{_QUOTE}\),")
+_FOUND = lazy_pattern(rf"(?:By\.?\w{{2,20}}|locator)\({_QUOTE}#?\Z")
 _PAIR = lazy_pattern(rf"{_QUOTE}[ \t]*,")
 _PAIR_BEFORE = lazy_pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}#?\Z")
 _PAIR_AFTER = lazy_pattern(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)")
@@ -120,6 +122,9 @@ def _decide_link(name: str, lead: str, ahead: str) -> Decision | None:
     if strength is Strength.NONE or is_placeholder(secret) or repeats_name(name, secret):
         return None
     if not (pattern is _DEFINED and len(secret) > _LONG) and _is_other(link, secret):
+        return None
+    gap = link.rpartition(":")[2]
+    if "\n" in gap and gap.isspace() and secret.endswith(":"):  # the next key of a file
         return None
     listed = pattern is _DEFINED or (
         "," in link and strength is Strength.FULL and _LISTED.search(lead[-60:]) is not None
@@ -175,6 +180,8 @@ def _links(link: str, name: str, lead: str, rest: str) -> bool:
         return _PAIR_BEFORE.search(lead) is not None and _PAIR_AFTER.match(rest) is not None
     if "||" in link:
         return True
+    if _SCREEN.match(link):
+        return _FOUND.search(lead[-40:]) is not None
     if link[:1] in ("'", '"') and link[1:].isspace():  # the body of a form's field
         return _FORM.search(lead) is not None
     if link.rstrip(" \t\r\n")[-1:] == ":" and "\n" in link:

@@ -33,7 +33,7 @@ _BLANKS = 4
 """More blanks than that make a sentence, not a name."""
 _QUESTIONS = word_set(
     """
-    last not existing
+    last not
     is has had no have needs need requires require required allow allows with without use uses using
     supports enable enabled disable disabled expects accept accepts skip ignore if valid
     """

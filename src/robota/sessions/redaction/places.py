@@ -17,6 +17,7 @@ from robota.sessions.redaction.values import (
     is_dashed,
     is_dotted,
     is_label,
+    is_masked,
     is_name,
     is_number,
     is_path,
@@ -85,9 +86,9 @@ _LOGIN = lazy_pattern(r"(?i)(?:\b|smtp_?)(?:user|username|login|email)\\*[\"']?\
 
 def is_harmless(place: Place, content: str) -> bool:
     """Whether the text of a field is a reference, a type, a label, a version, a path or mere punctuation."""
-    if not _ALNUM.search(content) or is_reference(content) or is_type(content) or _OPTION.fullmatch(content):
+    if not _ALNUM.search(content) or is_reference(content) or is_masked(content) or is_type(content):
         return True
-    if is_label(place.name, content) or _CHECKED.fullmatch(content):
+    if is_label(place.name, content) or _CHECKED.fullmatch(content) or _OPTION.fullmatch(content):
         return True
     name = place.name.lower()
     if (name.endswith("string") and content.startswith("{")) or (name == "id-token" and content == "write"):

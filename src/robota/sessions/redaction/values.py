@@ -34,7 +34,7 @@ _KNOWN_PASSWORDS = word_set(
 _PLACEHOLDER = lazy_pattern(
     r"""(?xi)
       \$ (?: [a-z_] \w* (?! \w* [@\#!%^*~] ) | \{ | \( | \$ | [0-9@*] $ )
-    | @ [\w.-]+ @ $ | %\( | %[a-z_]\w*% | %[sdvr]\b
+    | @ [\w.-]+ @ $ | %\( | %[a-z_]\w*% | %[a-z_][\w.:(),]*%(?!\w) | %[sdvr]\b
     | \{\{ | \{ [\w.\ ]* (?:\}(?:$|/)|$) | \# \{ | \[ (?:\^|[A-Za-z0]-[A-Za-z9]|[a-z-]+=|[a-z]+\ ) | \. [*+]
     | &lt; | ["'] \$
     | (?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\S+)\ AAAA
@@ -77,12 +77,21 @@ def has_digit(value: str) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether the text only shows where a secret would stand."""
-    lowered = value.lower()
-    if lowered in _KNOWN_PASSWORDS:
+    if _is_known(value):
         return False
-    if not value or lowered in _ORDINARY or _PLACEHOLDER.match(value):
+    if not value or value.lower() in _ORDINARY or is_reference(value):
         return True
     return _ALL_SAME.fullmatch(value) is not None or _BLANKED.match(value) is not None
+
+
+def _is_known(value: str) -> bool:
+    """Whether it is a password that many chose, and no variable such as `adminPassword`."""
+    return value.lower() in _KNOWN_PASSWORDS and not _VARIABLE.fullmatch(value)
+
+
+_VARIABLE = lazy_pattern(r"[a-z]+Pass(?:word)?")
+is_masked = whole(r"(?i)(?:[a-z0-9]{1,10}[-_~]){0,4}_?(?:x{4,}|[a-z0-9]{0,4}(?:\*{3,}|\.{3}|…)[a-z0-9]{0,4})")
+"""Whether all but the ends of a text was crossed out: `sk-…`, `ghp_xxxx`, `****1234`."""
 
 
 def is_stand_in(value: str) -> bool:
@@ -133,7 +142,12 @@ def is_code(value: str) -> bool:
     return bool(_CODE.search(value) or _PATH.match(value) or _FIELD.fullmatch(value)) or is_dotted(value)
 
 
-_FIELD = lazy_pattern(r"@{1,2}[a-z_]+")  # of an object, in Ruby
+_FIELD = lazy_pattern(
+    r"@{1,2}[a-z_]+|\*[A-Za-z_-]+"
+    r"|(?:(?:[a-z]+(?:[A-Z][a-z]+)*)?(?:O[Aa]uth2|X509|Saml2|Base64|Pbkdf2|HmacSha256|Http2|K8s)"
+    r"|oauth2|x509|saml2|base64|pbkdf2|http2|k8s)(?:[A-Z][a-z]+)+"
+)
+"""The field of an object in Ruby, a pointer or an alias, and identifiers with the digits of a standard."""
 
 
 def is_dotted(value: str) -> bool:
@@ -151,7 +165,7 @@ def is_number(value: str) -> bool:
 def looks_chosen(value: str) -> bool:
     """Whether a bare text is likely a chosen password: letters with digits or symbols, or a famous one."""
     lowered = value.lower()
-    if lowered in _KNOWN_PASSWORDS:
+    if _is_known(value):
         return True
     if len(value) < 5 or _VERSION.fullmatch(value) or lowered.partition("-")[0] in _ORDINARY:
         return False
@@ -193,12 +207,15 @@ _DENSE = lazy_pattern(
     r"(?:(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9][A-Za-z])|(?=.*[0-9][A-Za-z]+[0-9]+[A-Za-z]))[A-Za-z0-9]{8,11}"
 )
 _SEPARATED_WORDS = lazy_pattern(r"[A-Za-z]{3,}(?:[-_.:/ ]?[A-Za-z]{2,})*[-_.:]?\d{1,4}(?:,\d{1,4})?")
-_IDENTIFIER_WORDS = lazy_pattern(r"[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}\d?")
+_IDENTIFIER_WORDS = lazy_pattern(
+    r"(?:[A-Za-z]?[a-z]+(?:[A-Z][a-z]+){1,8}|[a-z]*(?:[A-Z][a-z]+){0,4}[A-Z]{2,5}[a-z]{2,}(?:[A-Z][a-z]+){0,6})\d?"
+)
+"""Words glued together, one of which may be an abbreviation."""
 
 
 def repeats_name(name: str, value: str) -> bool:
     """Whether a text speaks of its own name: labels, enum members, other variables of the same kind."""
-    if value.lower() in _KNOWN_PASSWORDS or (" " in value and _DIGIT.search(value)):
+    if _is_known(value) or (" " in value and _DIGIT.search(value)):
         return False
     plain = _NO_LETTER.sub("", value.lower())
     if not plain and value.isdigit() and len(value) > 5:
