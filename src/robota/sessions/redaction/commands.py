@@ -26,7 +26,6 @@ from robota.sessions.redaction.values import (
 
 # --- the next word ---
 
-
 _QUOTED = r"(?P<open>\\{0,7}[\"'])(?P<secret>[^\"'\\\n]{1,120})(?=(?P=open))"
 _BARE = r"(?:[^\s\"'`\\]|\\[!$&*#@])"  # signs that a shell would read are escaped
 _BARE_WORD = rf"[\"']?(?P<secret>{_BARE}+)"
@@ -57,8 +56,8 @@ issued_argument = _next_argument(looks_issued)
 """The next word if it looks like an issued token."""
 
 
-def after(context: re.Pattern[str], decide: Decide) -> Decide:
-    return lambda before, ahead, ends: decide(before, ahead, ends) if context.search(before) else None
+def after(context: re.Pattern[str], decide: Decide, otherwise: Decide = lambda *_: None) -> Decide:
+    return lambda before, ahead, ends: (decide if context.search(before) else otherwise)(before, ahead, ends)
 
 
 _password = follows(
@@ -268,18 +267,18 @@ _LOGIN = (
 )
 _TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z|sonar\.login=\Z")
 _MACHINE = lazy_pattern(r"\bmachine \S+\s+login \S+\s+password \Z")
-
-
-def _from_pass(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`-passin pass:…`, `-passout "pass:…"`"""
-    return (_quoted_rest if before[-6] in "\"'" else next_word)(before, ahead, ends)
-
-
-_quoted_rest = follows(r"(?P<secret>[^\"'\n]+)", looks=lambda secret: not is_stand_in(secret))
-
+_from_pass = after(
+    lazy_pattern(r"-pass(?:in|out)? [\"']pass:\Z"),
+    follows(r"(?P<secret>[^\"'\n]+)", looks=lambda secret: not is_stand_in(secret)),
+    after(lazy_pattern(r"(?:/|-pass(?:in|out)? )pass:\Z"), next_word),
+)
+"""`-passin pass:…`, `-passout "pass:…"`, `/pass:…`"""
+_hashed = after(lazy_pattern(r"openssl passwd [\w -]{0,20}\Z"), _argument, next_word)
+"""`htpasswd -nb user password`, `openssl passwd -6 password`"""
+_signed = after(lazy_pattern(r" -hmac \Z"), _argument, chosen_argument)
+"""`openssl dgst -hmac key`, `createHmac('sha256', 'key')`, `hmac.new(b'key', …)`"""
 
 # --- calls and SQL ---
-
 
 _CONNECTS = lazy_pattern(
     r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql)\.connect)"
@@ -299,19 +298,15 @@ def _identified(before: str, ahead: str, ends: bool) -> Decision | None:
 
 _NO_PASSWORD = lazy_pattern(r"VALUES|PASSWORD|RANDOM|EXTERNAL")
 _END = lazy_pattern(r"[\"'\\]?[ \t]*(?:;|\r?\n|\\n|[\"'`]|\Z|(?:DEFAULT|TEMPORARY|PROFILE|ACCOUNT|QUOTA)\b)")
-
-
-def _upper_pass(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`PASSWORD '…'` of SQL, `PASS …` of FTP and POP"""
-    if not before.endswith("PASS "):
-        return next_word(before, ahead, ends)
-    return chosen_word(before, ahead, ends) if _PASS_LINE.search(before[-12:]) else None
-
-
-_PASS_LINE = lazy_pattern(r"(?:> |(?:\n|\A)[ \t]*|[\"'])PASS \Z")
-
-
-_REMOTE_DESKTOP = lazy_pattern(r"freerdp\w? [^\n]{1,160}\Z")
+_upper_pass = after(
+    lazy_pattern(r"(?<!PASS )\Z"),
+    next_word,
+    after(lazy_pattern(r"(?:> |(?:\n|\A)[ \t]{0,8}|[\"'])PASS \Z"), chosen_word),
+)
+"""`PASSWORD '…'` of SQL, `PASS …` of FTP and POP"""
+_net_use = after(
+    lazy_pattern(r"(?i)net user \S+ \Z"), chosen_argument, after(lazy_pattern(r" \\{2,8}\S+ \Z"), next_word)
+)
 _NET_USE = lazy_pattern(r"(?i)\bnet use [^\n]{1,200}\Z")
 
 COMMANDS: tuple[Rule, ...] = (
@@ -352,21 +347,18 @@ COMMANDS: tuple[Rule, ...] = (
     Rule("login", _LOGIN, _logged_in),
     Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("/",)),
     Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
-    Rule("net use ", r"\S{1,20} \\{2,8}\S{1,80} (?=[^\s/*])", next_word, needs=("/",), folded=True),
-    Rule("/pass:", r"(?=\S)", _argument, needs=("pass",)),
-    Rule("net user ", r"\S{1,40} (?=[^\s/*])", chosen_argument, needs=("user",), folded=True),
+    Rule("net use", r"(?:r \S{1,40}| \S{1,20} \S{3,80}) (?=[^\s/*])", _net_use, folded=True),
     Rule("rabbitmqctl ", r"(?:add_user|change_password) \S{1,40} ", next_word, needs=("user", "pass")),
-    Rule("/p:", r"(?=\S)", after(_REMOTE_DESKTOP, _argument), needs=("/",)),
+    Rule("/p:", r"(?=\S)", after(lazy_pattern(r"freerdp\w? [^\n]{1,160}\Z"), _argument), needs=("/",)),
     Rule("user.info=", r"[^\s:]{1,60}:(?=\S)", _argument, needs=("auth",)),
     Rule(
-        "passwd -",
-        r"(?:(?=\w{0,4}n)\w{0,4}b\w{0,4}|\w{0,4}b\w{0,4} \S{1,80}) \S{1,40} ",
-        next_word,
+        "passwd ",
+        r"(?:(?<=openssl passwd )(?:-\w{1,8} ){0,2}(?=[^\s-])"
+        r"|-(?:(?=\w{0,4}n)\w{0,4}b\w{0,4}|\w{0,4}b\w{0,4} \S{1,80}) \S{1,40} )",
+        _hashed,
         needs=("pass",),
     ),
-    Rule("openssl passwd ", r"(?:-\w{1,8} ){0,2}(?=[^\s-])", _argument, needs=("pass",)),
-    Rule(" -hmac ", r"(?=[^\s-])", _argument, needs=(" -",)),
-    Rule("-pass", r"(?:in|out)? [\"']?pass:(?=\S)", _from_pass, needs=("pass",)),
+    Rule("pass:", r"(?=\S)", _from_pass, needs=("pass",)),
     Rule("ConvertTo-SecureString ", r"(?:-String )?(?=\\{0,7}[\"'])", next_word, needs=("securestring",)),
     Rule(
         "sqlplus ",
@@ -387,8 +379,12 @@ COMMANDS: tuple[Rule, ...] = (
     Rule("onnect", rf"(?:ion)?\({_ARGUMENTS % 2}", after(_CONNECTS, _argument), needs=("(",)),
     Rule("racle", rf"(?:db)?\.connect\({_ARGUMENTS % 1}", _argument, needs=("(",)),
     Rule("redential", rf"s?(?:\.new)?\({_ARGUMENTS % '1,2'}", chosen_argument, needs=("cred",)),
-    Rule("Hmac(", _ARGUMENTS % 1, chosen_argument, needs=("(",)),
-    Rule("hmac.new(", r"b?(?=\\{0,7}[\"'])", chosen_argument, needs=("(",)),
+    Rule(
+        "hmac",
+        rf"(?:(?<= -hmac) (?=[^\s-])|\({_ARGUMENTS % 1}|\.new\(b?(?=\\{{0,7}}[\"']))",
+        _signed,
+        folded=True,
+    ),
     Rule("SecretKeySpec(", r"(?=\\{0,7}[\"'])", chosen_argument, needs=("secret",)),
     Rule("WiFi.begin(", _ARGUMENTS % 1, _argument, needs=("(",)),
     Rule("new ", rf"(?:PDO|mysqli)\({_ARGUMENTS % 2}", _argument, needs=("(",)),

@@ -99,7 +99,7 @@ def _fields_of_kinds(source: dict[Json, Json]) -> dict[str, Strength]:
     if source.get("kind") == "Secret" and "apiVersion" in source:
         hidden |= dict.fromkeys(("data", "stringData"), Strength.FULL)
     for field in ("mnemonic", "seed_phrase"):
-        if str(source.get(field)).count(" ") >= _WALLET - 1:
+        if field in source and str(source[field]).count(" ") >= _WALLET - 1:
             hidden[field] = Strength.TEXT
     return hidden
 

@@ -300,7 +300,9 @@ class _Walk(Struct, eq=False):
 
     def _arguments(self, source: Json) -> Json:
         """The items of a list; those of a command are redacted as the command that they make."""
-        if not all(isinstance(item, str) for item in source) or not any(item[:1] == "-" for item in source):
+        if len(source) < 2 or not all(isinstance(item, str) for item in source):
+            return source
+        if not any(item[:1] == "-" for item in source):
             return source
         plain = msgspec.json.encode(list(source)).decode()
         text = self._text(plain)
