@@ -159,7 +159,7 @@ def test_what_the_client_of_the_control_protocol_passes_is_understood() -> None:
         (("--system-prompt", "a", "--system-prompt-file", "b"), "leave one of them out"),
         (("--mcp-config", '{"mcpServers": {"calc": 1}}'), '{"mcpServers": {"name": {"command":'),
         (("--plugin-dir", "x"), "--plugin-dir x is no directory"),
-        (("--dangerously-skip-permissions",), "use --permission-mode bypassPermissions"),
+        (("--dangerously-skip-permissions", "--permission-mode", "plan"), "leave one out"),
         (("--yes",), "the question of --reset"),
     ],
 )  # fmt: skip
@@ -171,8 +171,8 @@ def test_every_option_has_one_meaning_and_reaches_its_place() -> None:
     names = [name for flag in all_flags() for name in flag.names]
     assert len(names) == len(set(names))
     elsewhere = {
-        "allow_list", "append_system_prompt_file", "bare", "deny_list", "dry_run", "help", "mcp_config",
-        "system_prompt_file", "version",
+        "allow_list", "append_system_prompt_file", "bare", "bypass", "deny_list", "dry_run", "help",
+        "mcp_config", "system_prompt_file", "version",
     }  # fmt: skip
     assert {flag.key for flag in all_flags()} - elsewhere <= set(Options.__struct_fields__)
 

@@ -112,4 +112,4 @@ def test_a_variable_says_where_the_log_goes(home: Home) -> None:
     assert (done.returncode, level.returncode) == (0, 0)
     assert log.exists()
     assert refused.returncode != 0
-    assert "ROBOTA_LOG names a file that cannot be written" in refused.stderr
+    assert "The log cannot be written to" in refused.stderr

@@ -13,7 +13,6 @@ from typing import Any
 from robota.core.provider import Provider
 from robota.sdk.interactive import InteractiveSession
 from robota.transports.stream_json.driver import DriveOptions
-from robota.transports.stream_json.held_session import Wishes
 from robota.transports.stream_json.server import run_stream_json
 
 Frame = dict[str, Any]
@@ -125,7 +124,7 @@ async def connected(
     """A connection to a session with that provider."""
 
     @asynccontextmanager
-    async def open_session(wishes: Wishes) -> AsyncIterator[InteractiveSession]:
+    async def open_session(wishes: Any) -> AsyncIterator[InteractiveSession]:
         async with InteractiveSession(provider=provider, cwd=cwd, **session_options) as session:
             yield session
 

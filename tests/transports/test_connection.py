@@ -821,7 +821,7 @@ async def test_agents_that_are_none_are_refused_in_a_sentence(project: Path, age
     async with connected(ScriptedProvider("Never."), project) as host:
         answer = await host.request("initialize", hooks=None, agents=agents)
 
-    assert answer["error"].startswith("`agents` of initialize is an object of agents")
+    assert answer["error"].startswith("`agents` of initialize is an object of objects")
 
 
 async def test_no_prompt_is_exit_code_0_without_a_result(project: Path) -> None:

@@ -17,11 +17,12 @@ LONGEST = 300
 """Characters of one event."""
 
 
-def start_log(environment: Mapping[str, str], *, debug: bool = False) -> bool:
+def start_log(environment: Mapping[str, str], *, debug: bool | str = False) -> bool:
     """Have the loggers below `robota` write to standard error from a level on (`debug`, `warning` …), or all
-    of it to a file; to `debug` is to write all to standard error where the variable says nothing. Whether
-    every step is to be told."""
-    wanted = environment.get(VARIABLE, "").strip() or ("debug" if debug else "")
+    of it to a file; to `debug` is to write all to standard error, or to the file that is named, where the
+    variable says nothing. Whether every step is to be told."""
+    named = debug if isinstance(debug, str) else "debug" if debug else ""
+    wanted = environment.get(VARIABLE, "").strip() or named
     if not wanted:
         return False
     import logging  # noqa: PLC0415 - for those who ask for it
@@ -34,7 +35,7 @@ def start_log(environment: Mapping[str, str], *, debug: bool = False) -> bool:
         )
     except OSError as error:
         raise ConfigurationError(
-            f"{VARIABLE} names a file that cannot be written, {wanted} ({error.strerror}): name another or "
+            f"The log cannot be written to {wanted} ({error.strerror}): name another file, or in {VARIABLE} "
             "a level such as debug."
         ) from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

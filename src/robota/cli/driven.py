@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from robota.cli.session_choice import SessionChoice
     from robota.sdk.assembly import MoreOptions
     from robota.sdk.interactive import InteractiveSession
-    from robota.transports.stream_json.held_session import Wishes
 
 CLIENT = "CLAUDE_AGENT_SDK_VERSION"
 """Set by the client that reads transcripts where another program keeps them."""
@@ -38,13 +37,8 @@ async def drive(assistant: Assistant, options: Options) -> int:
     made: list[InteractiveSession] = []
 
     @asynccontextmanager
-    async def open_session(wishes: Wishes) -> AsyncIterator[InteractiveSession]:
-        more: MoreOptions = {"agents": {**options.agents, **wishes.agents}}
-        if wishes.relay is not None:
-            more["mcp_relay"] = wishes.relay
-        if wishes.skills is not None:
-            more["skills"] = wishes.skills
-        async with assistant.open(options, choice, **more) as session:
+    async def open_session(wishes: MoreOptions) -> AsyncIterator[InteractiveSession]:
+        async with assistant.open(options, choice, **wishes) as session:
             made.append(session)
             yield session
 
@@ -55,6 +49,7 @@ async def drive(assistant: Assistant, options: Options) -> int:
         asks_host=options.permission_prompt_tool == "stdio",
         mode=options.mode if options.mode == DONT_ASK else "",
         schema=options.json_schema,
+        model=options.model or "",
         mirror=options.session_mirror,
         transcript=(CLIENT in os.environ or options.session_mirror) and not options.no_save,
         resume_at=options.resume_at or "",

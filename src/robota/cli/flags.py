@@ -117,6 +117,7 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
             Flag("--permission-mode MODE", "mode", "What may run without a question: default, acceptEdits, "
                  "plan or bypassPermissions.  [env: ROBOTA_PERMISSION_MODE]", MODES),
             Flag("--dry-run", "dry_run", "Plan only, change nothing: the mode plan."),
+            Flag("--dangerously-skip-permissions", "bypass", "Ask nothing: the mode bypassPermissions."),
             Flag("--allow RULE...", "allow", "Allow rule, e.g. 'Bash(git log *)'; repeatable."),
             Flag("--deny RULE...", "deny", "Deny rule, e.g. 'Read(.env)'; repeatable."),
             Flag("--allowedTools --allowed-tools RULES...", "allow_list", "Allow rules in a list, with "
@@ -144,6 +145,7 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
             Flag("--setting-sources LIST", "setting_sources", "The settings files that count: user, project, "
                  "local; '' for none."),
             Flag("--agents JSON", "agents", "Agents for this session: name to description and prompt."),
+            Flag("--agent NAME", "agent", "The agent that the session itself works as."),
             Flag("--bare", "bare", "Read no files of user or project: no settings, instructions, skills, "
                  "agents."),
             Flag("--plugin-dir DIR...", "plugin_dirs", "Use the bundle plugin in this directory, for this "
@@ -162,6 +164,9 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
 
 FOR_PROGRAMS: tuple[Flag, ...] = (
     Flag("--session-mirror", "session_mirror", ""),
+    Flag("--allow-dangerously-skip-permissions", "may_bypass", ""),
+    Flag("--await-initialize", "awaits", ""),
+    Flag("--debug-file FILE", "debug_file", ""),
     Flag("--resume-session-at ID", "resume_at", ""),
     Flag("--resume-drops-turn [ID]", "resume_drops", ""),
     Flag("--fallback-model NAME", "fallback_model", "", refusal="there is no second model"),
@@ -175,10 +180,6 @@ FOR_PROGRAMS: tuple[Flag, ...] = (
 )
 """What programs pass that drive others like us. One with a refusal takes no effect, which they are told; from
 anybody else all of them are a mistake."""
-REFUSED: tuple[Flag, ...] = (
-    Flag("--dangerously-skip-permissions", "", "", refusal="use --permission-mode bypassPermissions"),
-)
-"""Options that people bring along: what to do instead."""
 
 
 class Parsed:
@@ -202,7 +203,7 @@ def all_flags() -> Iterable[Flag]:
 def parse(arguments: list[str]) -> Parsed:
     """Read the arguments. An option's value is the next argument, whatever it looks like, or stands behind
     `=`; only a value that may be missing does not begin with a dash. Behind `--` there are words alone."""
-    known = {name: flag for flag in (*all_flags(), *FOR_PROGRAMS, *REFUSED) for name in flag.names}
+    known = {name: flag for flag in (*all_flags(), *FOR_PROGRAMS) for name in flag.names}
     parsed, rest = Parsed(), arguments[::-1]
     while rest:
         token = rest.pop()
@@ -238,8 +239,6 @@ def _take_letters(parsed: Parsed, known: dict[str, Flag], token: str, rest: list
 
 
 def _take(parsed: Parsed, flag: Flag, value: str | None, rest: list[str]) -> None:
-    if flag.refusal and not flag.key:
-        raise UsageError(f"{flag.name} cannot be used here: {flag.refusal}.")
     if not flag.metavar:
         if value is not None:
             raise UsageError(f"{flag.name} takes no value, so not {value!r} either.")

@@ -22,6 +22,10 @@ FILE_BYTES = 1 << 20
 """Of a file that an option names."""
 LEAST_WINDOW = 1000
 SOURCES = ("user", "project", "local")
+_MODE_OPTIONS = {
+    "dry_run": ("--dry-run", "plan"),
+    "bypass": ("--dangerously-skip-permissions", "bypassPermissions"),
+}
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -77,6 +81,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """JSON, or the path of a file."""
     setting_sources: tuple[str, ...] | None = None
     agents: Mapping[str, JsonObject] = {}
+    agent: str | None = None
     servers: Mapping[str, Json] = {}
     """MCP servers, as `.mcp.json` has them."""
     strict_mcp: bool = False
@@ -87,7 +92,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Options of a program that change nothing, each in a sentence."""
     reset: bool = False
     yes: bool = False
-    debug: bool = False
+    debug: bool | str = False
+    """Or the file to write to."""
 
     typed: frozenset[str] = frozenset()
     """Names of options that stand on the command line, so that they are not from the environment."""
@@ -116,6 +122,7 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
     _check_together(reading)
     return Options(
         **{name: value for name, value in values.items() if name in _AS_THEY_ARE},  # type: ignore[arg-type]
+        debug=reading.text("debug_file") or "debug" in values,
         max_turns=reading.whole_number("max_turns", 0) or 0,
         context_window=reading.whole_number("context_window", LEAST_WINDOW),
         max_budget_usd=reading.number("max_budget_usd"),
@@ -123,7 +130,7 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
         session_id=reading.uuid("session_id"),
         system_prompt=reading.text_or_file("system_prompt"),
         append_system_prompt=reading.text_or_file("append_system_prompt"),
-        mode="plan" if "dry_run" in values else reading.text("mode"),
+        mode=reading.mode(),
         allow=reading.rules("allow"),
         deny=reading.rules("deny"),
         tools=reading.tools(),
@@ -148,7 +155,7 @@ _AS_THEY_ARE = frozenset((
     "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "worktree", "attach",
     "provider",
     "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "sandbox",
-    "auto_allow", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "debug",
+    "auto_allow", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "agent",
 ))  # fmt: skip
 
 
@@ -250,8 +257,23 @@ class Reading:
 
             rules = (*rules, *(word for text in listed for word in split_words(text)))
         if rules:
-            check_rule_texts(rules, kind)
+            check_rule_texts(rules, kind, whole=not self.is_driven)
         return rules
+
+    @property
+    def is_driven(self) -> bool:
+        return self.values.get("input_format") == "stream-json"
+
+    def mode(self) -> str | None:
+        """By its name, or by an option that stands for one."""
+        named = self.text("mode")
+        for key, (option, mode) in _MODE_OPTIONS.items():
+            if key in self.values and named not in (None, mode):
+                raise UsageError(
+                    f"{option} is the mode {mode}, and --permission-mode says {named}: leave one out."
+                )
+            named = mode if key in self.values else named
+        return named
 
     def tools(self) -> tuple[str, ...] | None:
         text = self.text("tools")
@@ -354,13 +376,15 @@ def read_object(text: str, option: str) -> JsonObject:
     return value
 
 
-def check_rule_texts(rules: tuple[str, ...], kind: Literal["allow", "deny"]) -> None:
+def check_rule_texts(rules: tuple[str, ...], kind: Literal["allow", "deny"], *, whole: bool = True) -> None:
+    """The `whole` of a rule has to be right, with the name of a tool there is; programs, which bring lists
+    from elsewhere, are told of names by the session."""
     from robota.core.permissions import check_rules  # noqa: PLC0415 - for those who have rules
     from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415
 
     for wrong in check_rules(rules, kind=kind):
         raise UsageError(f"--{kind} {wrong.text!r}: {wrong.reason}")
-    for rule in rules:
+    for rule in rules if whole else ():
         if problem := find_unknown_tool(rule.partition("(")[0].strip(), ()):
             raise UsageError(f"--{kind} {rule!r}: {problem}")
 
@@ -387,7 +411,7 @@ def _check_together(reading: Reading) -> None:
     """Options that contradict each other, or say nothing without another."""
     values = reading.values
     prints, output = "print_mode" in values, values.get("output_format", "text")
-    driven, resumes = values.get("input_format") == "stream-json", "resume" in values
+    driven, resumes = reading.is_driven, "resume" in values
     goes_on = resumes or "continue_last" in values
     for wrong, sentence in (
         (resumes and "continue_last" in values,
@@ -406,8 +430,6 @@ def _check_together(reading: Reading) -> None:
          "--input-format stream-json goes with --output-format stream-json: add it."),
         (output != "text" and not (prints or driven), f"--output-format {output} is for -p: add it."),
         ("json_schema" in values and not (prints or driven), "--json-schema is for -p: add it."),
-        ("dry_run" in values and values.get("mode", "plan") != "plan",
-         f"--dry-run is the mode plan, and --permission-mode says {values.get('mode')}: leave one out."),
         ("permission_prompt_tool" in values and not driven,
          "--permission-prompt-tool stdio needs --input-format stream-json: add it."),
         ("yes" in values and "reset" not in values, "--yes answers the question of --reset: add it."),

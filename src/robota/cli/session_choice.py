@@ -86,9 +86,10 @@ class SessionChoice:
         if self.start is not None:
             given["start"] = self.start
         servers = {**given.get("mcp_servers", {}), **more.get("mcp_servers", {})}
+        agents = {**given.get("agents", {}), **more.get("agents", {})}
+        plugin_dirs = (*given.get("plugin_dirs", ()), *more.get("plugin_dirs", ()))
         given.update(more)
-        if servers:
-            given["mcp_servers"] = servers
+        given.update({"mcp_servers": servers, "agents": agents, "plugin_dirs": plugin_dirs})
         return InteractiveSession(
             provider=chosen.provider,
             cwd=cwd,
@@ -157,6 +158,8 @@ def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:
         more["setting_sources"] = options.setting_sources
     if options.tools is not None:
         more["builtin_tools"] = options.tools
+    if options.agent is not None:
+        more["agent"] = options.agent
     if options.system_prompt is not None:
         more["system_prompt"] = options.system_prompt
     if options.append_system_prompt is not None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.bus import EventBus
-from robota.core.errors import ConfigurationError, UnknownNameError
+from robota.core.errors import ConfigurationError
 from robota.core.given import check_count, require_kind, require_texts, suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
 from robota.core.ports import new_uuid
@@ -33,6 +33,7 @@ from robota.sdk.project import Project, ProjectOptions
 from robota.sdk.prompt_parts import add_section, find_parts, find_project_parts
 from robota.sdk.settings.model import choose_model
 from robota.sdk.settings.settings import Settings
+from robota.sdk.tool_choice import ToolChoice, find_main_agent
 from robota.sessions.options import (
     CompactionOptions,
     HookOptions,
@@ -75,6 +76,8 @@ class MoreOptions(TypedDict, total=False):
     """Besides those of the settings."""
     builtin_tools: Collection[str]
     """The only built-in tools there are; without it all of them."""
+    agent: str
+    """The agent that the session itself works as: with its instructions and its tools."""
     agents: Mapping[str, Mapping[str, Any]]
     """Name to what the head of an agent's file says, with its instructions as `prompt`; above all files."""
     skills: Collection[str]
@@ -225,6 +228,7 @@ class Assembly:
 
     def _put_together(self, project: Project, switch_mode: SwitchMode, more_tools: Sequence[Tool]) -> Session:
         wanted, more, start = self.wanted, self.wanted.more, self._start
+        agent = find_main_agent(project.agents.definitions, more.get("agent"))
         model = wanted.model or (start and start.model)
         if not model:
             model, problem = choose_model(project.settings, wanted.provider)
@@ -240,8 +244,12 @@ class Assembly:
         self._kit = kit = Kit(project, mode, start, editor=more.get("editor"), terminal=more.get("terminal"))
         kit.watchdog = more.get("watchdog", kit.watchdog)
         kit.relay = more.get("mcp_relay")
-        built_in = pick_tools([*kit.make_tools(switch_mode), *more_tools], more.get("builtin_tools"))
-        tools = [*built_in, *more.get("tools", ()), *kit.bundle_tools.make(project.bundles)]
+        choice = ToolChoice(more.get("builtin_tools"), project.settings.rules.deny, agent)
+        kit.servers.accepts = choice.accepts
+        tools = choice.pick(
+            [*kit.make_tools(switch_mode), *more_tools],
+            (*more.get("tools", ()), *kit.bundle_tools.make(project.bundles)),
+        )
         settings = self.live.fit(project, {tool.name for tool in tools}).settings
         kit.take(self.project)
         self.live.listeners.append(kit.take)
@@ -253,7 +261,7 @@ class Assembly:
             kit.rules.rules.mode,
             options.native_web_tools,
             options.ports,
-            whole=more.get("system_prompt"),
+            whole=more.get("system_prompt") or (agent and agent.system_prompt) or more.get("system_prompt"),
             additions=add_section(more.get("append_system_prompt")),
         )
         session = Session(
@@ -347,17 +355,6 @@ def describe_reading(wanted: Wanted) -> ProjectOptions:
         environment=more.get("environment", os.environ),
         imports_allowed=more.get("allow_outside_imports", False),
     )
-
-
-def pick_tools(tools: list[Tool], names: Collection[str] | None) -> list[Tool]:
-    """Those that were asked for, by their names."""
-    if names is None:
-        return tools
-    known = [tool.name for tool in tools]
-    for name in names:
-        if name not in known:
-            raise UnknownNameError(f"There is no built-in tool {name!r}; {suggest(name, known)}")
-    return [tool for tool in tools if tool.name in names]
 
 
 def choose_id(store: SessionStorePort | None, resume: str | None, fork: bool, given: str | None) -> str:

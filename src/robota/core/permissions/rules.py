@@ -19,9 +19,10 @@ from robota.core.permissions.subjects import TOUCHES, WRITING_TOOLS, kind_of
 RuleKind: TypeAlias = Literal["allow", "deny", "ask"]
 
 _KNOWN_ELSEWHERE = """
-    AskUserQuestion BashOutput Cd EnterPlanMode ExitPlanMode KillBash KillShell ListMcpResourcesTool LSP
-    Monitor PowerShell ReadMcpResourceTool SendMessage SlashCommand TaskCreate TaskGet TaskList TaskOutput
-    TaskStop TaskUpdate TodoRead TodoWrite ToolSearch
+    AskUserQuestion BashOutput Cd CronCreate CronDelete CronList EnterPlanMode EnterWorktree ExitPlanMode
+    ExitWorktree KillBash KillShell ListMcpResourcesTool LSP Monitor PowerShell PushNotification
+    ReadMcpResourceTool RemoteTrigger ScheduleWakeup SendMessage SlashCommand StructuredOutput TaskCreate
+    TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoRead TodoWrite ToolSearch Workflow
 """
 """Tools that are not in every session, or only in programs whose settings people bring along."""
 _NAME = lazy_pattern(r"[A-Za-z0-9_.:/@*-]+")

@@ -50,7 +50,7 @@ class McpServers:
         self._open_transport = open_transport
         self._sample = sample
         self._fill_in = fill_in
-        self._accepts = accepts
+        self.accepts = accepts
         self._found = found
         self._definitions: Mapping[str, ServerDefinition] = {}
         self._off: set[str] = set()
@@ -193,7 +193,7 @@ class McpServers:
             for offered in connection.offer.tools.values():
                 tool = McpTool(connection, offered)
                 known = self._tools.get(tool.name)
-                if self._accepts is not None and not self._accepts(tool.name):
+                if self.accepts is not None and not self.accepts(tool.name):
                     continue
                 if tool.name in seen:
                     connection.noise.complain(f"Its tool {offered.name!r} is left out: {tool.name} is taken.")

@@ -55,14 +55,10 @@ async def _set_mode(driver: Driver, request: JsonObject) -> JsonObject:
 
 
 async def _set_model(driver: Driver, request: JsonObject) -> JsonObject:
-    session = await driver.session()
     wanted = request.get("model")
     if wanted is not None and not isinstance(wanted, str):
         raise ValidationError("`model` is the id of a model, or null for the one at the start.")
-    model = wanted or driver.first_model
-    if model and model != session.session.model:
-        session.session.set_model(model)
-    return {"model": model}
+    return {"model": await driver.set_model(wanted or "")}
 
 
 async def _context(driver: Driver, request: JsonObject) -> JsonObject:
@@ -87,6 +83,11 @@ async def _reconnect(driver: Driver, request: JsonObject) -> JsonObject:
 async def _toggle(driver: Driver, request: JsonObject) -> JsonObject:
     name, session = _text(request, "serverName"), await driver.session()
     session.kit.servers.toggle(name, enabled=request.get("enabled") is not False)
+    return {}
+
+
+async def _take_message(driver: Driver, request: JsonObject) -> JsonObject:
+    await driver.host_servers.take(_text(request, "server_name"), request.get("message"))
     return {}
 
 
@@ -132,6 +133,7 @@ _HANDLERS: dict[str, Handler] = {
     "get_context_usage": _context,
     "mcp_reconnect": _reconnect,
     "mcp_toggle": _toggle,
+    "mcp_message": _take_message,
     "stop_task": _stop_task,
     "rewind_files": _rewind,
 }

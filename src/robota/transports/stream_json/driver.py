@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
 from robota.core.jsontext import decode, decode_leniently
@@ -24,11 +22,11 @@ from robota.transports.init_frame import init_frame
 from robota.transports.line_writer import LineWriter
 from robota.transports.result_frame import Ending, failure_frame
 from robota.transports.stream_json.control import answer_request
-from robota.transports.stream_json.greeting import greet
-from robota.transports.stream_json.held_session import HeldSession, OpenSession, Wishes
+from robota.transports.stream_json.held_session import HeldSession, OpenSession
 from robota.transports.stream_json.hook_callbacks import HookCallbacks, Registration, read_registrations
 from robota.transports.stream_json.host import Host
-from robota.transports.stream_json.host_server import HostServer
+from robota.transports.stream_json.host_server import HostServers
+from robota.transports.stream_json.initialize import DEFAULT_MODEL, greet, read_wishes
 from robota.transports.stream_json.permissions import DONT_ASK, MODES, PermissionDesk
 from robota.transports.stream_json.state import StateTeller
 from robota.transports.turn_frames import FrameOptions, TurnFrames
@@ -53,6 +51,8 @@ class DriveOptions(Struct, frozen=True, kw_only=True):
     mode: str = ""
     """`dontAsk` to refuse what would be a question."""
     schema: JsonObject | None = None
+    model: str = ""
+    """The one that the command line names."""
     mirror: bool = False
     """Tell what is written to the transcript, too."""
     transcript: bool = False
@@ -89,8 +89,10 @@ class Driver:
             hook_events=options.hook_events,
             replay=options.replay_user_messages,
         )
-        self._held.wishes = Wishes(relay=partial(HostServer, self._host))
-        self.first_model = ""
+        self.host_servers = HostServers(self._host)
+        self._held.wishes["mcp_relay"] = self.host_servers.open
+        self._first_model = self._title = ""
+        self._schema = options.schema
         self._mode = options.mode
         """A permission mode of the protocol that the session itself does not have."""
         self._prompts: deque[QueuedPrompt] = deque()
@@ -140,7 +142,8 @@ class Driver:
         known = uuid if isinstance(uuid, str) else ""
         self._prompts.append(QueuedPrompt(prompt, known, frame.get("client_composed") is True))
         self._state.tell("running")
-        self._held.begin()
+        # Behind an `initialize` that came right before it, and that says how the session is to be made.
+        asyncio.get_running_loop().call_soon(self._held.begin)
         self._more.set()
 
     def _serve(self, frame: JsonObject) -> None:
@@ -161,20 +164,14 @@ class Driver:
 
     def initialize(self, request: JsonObject) -> JsonObject:
         """Answered from what costs nothing to know; the session is made meanwhile."""
-        agents, skills = request.get("agents") or {}, request.get("skills")
-        if not (isinstance(agents, dict) and all(isinstance(each, dict) for each in agents.values())):
-            raise ValidationError(
-                "`agents` of initialize is an object of agents, each with a description and a prompt."
-            )
-        if not self._held.begun:
+        wishes, schema, is_first = read_wishes(request), request.get("jsonSchema"), not self._held.begun
+        if is_first:
             self._registrations = read_registrations(request.get("hooks"))
-            self._held.wishes = replace(
-                self._held.wishes,
-                agents=agents,
-                skills=tuple(map(str, skills)) if isinstance(skills, list) else None,
-            )
+            self._held.wishes.update(wishes)
             self._frame_options.subagent_text = bool(request.get("forwardSubagentText"))
-        answer = greet(self._held.wishes.agents)
+            self._title = str(request.get("title") or "")
+            self._schema = schema if isinstance(schema, dict) else self._schema
+        answer = greet(request, self._options.model, applied=is_first)
         asyncio.get_running_loop().call_soon(self._held.begin)
         return answer
 
@@ -194,6 +191,14 @@ class Driver:
             self._desk.is_quiet = mode == DONT_ASK
         return self._mode or session.permission_mode
 
+    async def set_model(self, model: str) -> str:
+        """Take another model, or the one at the start; the one that counts now."""
+        session = (await self.session()).session
+        wanted = self._first_model if model in ("", DEFAULT_MODEL) else model
+        if wanted and wanted != session.model:
+            session.set_model(wanted)
+        return wanted
+
     @property
     def prompt_ids(self) -> Mapping[str, str]:
         return {} if self._frames is None else self._frames.prompt_ids
@@ -203,7 +208,8 @@ class Driver:
     async def _prepare(self, session: InteractiveSession) -> None:
         options, self._state.session_id = self._options, session.session_id
         inner = await session.ready()
-        self.first_model = inner.model
+        self._first_model = inner.model
+        session.name = self._title or session.name
         frames = self._frames = TurnFrames(session, self._send, self._frame_options)
         if options.transcript:
             from robota.transports.stream_json.transcript import Transcript  # noqa: PLC0415 - few keep one
@@ -277,8 +283,7 @@ class Driver:
         ending = Ending(session, frames)
         if self._stops_early:
             return ending.frame(ExecutionResult(interrupted=True))
-        schema = self._options.schema
-        result = await session.submit(queued.prompt, output=schema, verbatim=queued.verbatim)
+        result = await session.submit(queued.prompt, output=self._schema, verbatim=queued.verbatim)
         frames.end()
         return ending.frame(result)
 

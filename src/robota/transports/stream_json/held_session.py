@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import Struct
-
-from robota.core.messages import JsonObject
 from robota.transports.held import Held
 
 if TYPE_CHECKING:
+    from robota.sdk.assembly import MoreOptions
     from robota.sdk.interactive import InteractiveSession
-    from robota.sdk.mcp.servers import OpenRelay
 
 
-class Wishes(Struct, frozen=True, kw_only=True):
-    """What `initialize` wants of the session that is then made."""
-
-    agents: Mapping[str, JsonObject] = {}
-    skills: tuple[str, ...] | None = None
-    """The only ones that are offered."""
-    relay: OpenRelay | None = None
-    """Reaches servers inside the host."""
-
-
-OpenSession: TypeAlias = Callable[[Wishes], AbstractAsyncContextManager["InteractiveSession"]]
+OpenSession: TypeAlias = Callable[["MoreOptions"], AbstractAsyncContextManager["InteractiveSession"]]
 Prepare: TypeAlias = Callable[["InteractiveSession"], Awaitable[None]]
 
 
@@ -38,7 +25,7 @@ class HeldSession(Held["InteractiveSession"]):
         super().__init__(self._open_prepared)
         self._open_session = open_session
         self._prepare = prepare
-        self.wishes = Wishes()
+        self.wishes: MoreOptions = {}
 
     @asynccontextmanager
     async def _open_prepared(self) -> AsyncIterator[InteractiveSession]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from robota.core.messages import JsonObject
+from robota.core.errors import ValidationError
+from robota.core.given import suggest
+from robota.core.messages import Json, JsonObject
 from robota.transports.stream_json.host import Host, HostError
 
 if TYPE_CHECKING:
@@ -65,18 +67,45 @@ class HostServer:
             await self._hand_over({"jsonrpc": "2.0", **answer, "id": id})
 
     async def _hand_over(self, answer: JsonObject) -> None:
+        try:
+            await self.take(answer)
+        except ValidationError as error:
+            problem = {"code": _FAILED, "message": str(error)}
+            await self.take({"jsonrpc": "2.0", "id": answer["id"], "error": problem})
+
+    async def take(self, message: Json) -> None:
+        """Something that the server says: an answer, or a word of its own."""
         import mcp_types  # noqa: PLC0415 - whoever entered this has loaded it
         from mcp.shared.message import SessionMessage  # noqa: PLC0415 - likewise
 
         try:
-            read = mcp_types.jsonrpc_message_adapter.validate_python(answer, by_name=False)
+            read = mcp_types.jsonrpc_message_adapter.validate_python(message, by_name=False)
         except ValueError as error:
-            problem = mcp_types.ErrorData(code=_FAILED, message=f"The server's answer is none: {error}")
-            read = mcp_types.JSONRPCError(jsonrpc="2.0", id=answer["id"], error=problem)
+            raise ValidationError(f"The server said what cannot be read: {error}") from error
         try:
             await self._to_us.send(SessionMessage(read))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # nobody waits for it any more
+            return  # nobody listens to it any more
+
+
+class HostServers:
+    """The servers inside one host, by name: each as it was reached last."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._servers: dict[str, HostServer] = {}
+
+    def open(self, name: str) -> HostServer:
+        server = self._servers[name] = HostServer(self._host, name)
+        return server
+
+    async def take(self, name: str, message: Json) -> None:
+        """What a server says by itself."""
+        if name not in self._servers:
+            raise ValidationError(
+                f"There is no MCP server {name!r} of this host; {suggest(name, self._servers)}"
+            )
+        await self._servers[name].take(message)
 
 
 def _stream() -> tuple[MemoryObjectSendStream[Any], MemoryObjectReceiveStream[Any]]:

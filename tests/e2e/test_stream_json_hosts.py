@@ -1,0 +1,199 @@
+"""What different hosts say to the command, and rely on hearing from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.command import model_requests
+from tests.support.driven import Driven, Frame, driven
+
+from robota.testing import ModelServer, call
+
+
+def say_at_once(host: Driven, words: str, **initialize: Any) -> None:
+    """As a host does that does not wait for the answer to its first request."""
+    request = {"subtype": "initialize", **initialize}
+    message = {"role": "user", "content": [{"type": "text", "text": words}]}
+    frames: list[Frame] = [
+        {"type": "control_request", "request_id": "i", "request": request},
+        {"type": "user", "session_id": "", "message": message, "parent_tool_use_id": None},
+    ]
+    host.send_line("\n".join(map(json.dumps, frames)))
+
+
+def offered(server: ModelServer) -> set[str]:
+    return {tool["function"]["name"] for tool in model_requests(server)[0].body.get("tools", ())}
+
+
+def system_message(server: ModelServer) -> str:
+    messages = model_requests(server)[0].body["messages"]
+    return "".join(each["content"] for each in messages if each["role"] == "system")
+
+
+# --- how the session is wanted ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "begins", "ends"),
+    [
+        ({"systemPrompt": [""]}, "", ""),
+        ({"systemPrompt": "Be terse."}, "Be terse.", "Be terse."),
+        ({"systemPrompt": ["One.", "Two."]}, "One.\n\nTwo.", "Two."),
+        ({"appendSystemPrompt": "And kind."}, "You are robota", "And kind."),
+        ({}, "You are robota", ""),
+    ],
+)
+def test_a_system_prompt_comes_with_the_first_request(
+    tmp_path: Path, wanted: dict[str, Any], begins: str, ends: str
+) -> None:
+    with ModelServer("Ok.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        say_at_once(host, "hi", **wanted)
+        host.until("result")
+        said = system_message(server)
+
+    assert said.startswith(begins)
+    assert said.endswith(ends)
+    assert bool(said) is bool(begins)
+
+
+def test_servers_inside_the_host_come_with_the_first_request_and_may_speak_first(tmp_path: Path) -> None:
+    tools: list[Frame] = [{"name": "add", "inputSchema": {"type": "object"}}]
+
+    def serve(host: Driven, message: Frame) -> None:
+        results = {
+            "initialize": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "calc", "version": "1.0.0"},
+            },
+            "tools/list": {"tools": tools},
+            "tools/call": {"content": [{"type": "text", "text": "5"}]},
+        }
+        inner = message["request"]["message"]
+        answer = {"jsonrpc": "2.0", "id": inner.get("id", 0), "result": results.get(inner["method"], {})}
+        response = {"subtype": "success", "request_id": message["request_id"]}
+        host.send({"type": "control_response", "response": response | {"response": {"mcp_response": answer}}})
+
+    def until(host: Driven, wanted: str) -> Frame:
+        while wanted not in ((frame := host.read())["type"], frame.get("subtype")):
+            if frame["type"] == "control_request":
+                serve(host, frame)
+        return frame
+
+    with (
+        ModelServer([call("mcp__calc__add", a=2)], "Five.", "Ok.").in_thread() as server,
+        driven("--allowedTools=mcp__calc__add", cwd=tmp_path, server=server) as host,
+    ):
+        say_at_once(host, "add", sdkMcpServers=["calc"], sdkMcpServerConfigs={"calc": {"timeout": 60000}})
+        first = until(host, "init")
+        assert until(host, "result")["result"] == "Five."
+        tools.append({"name": "sub", "inputSchema": {"type": "object"}})
+        news = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+        request = {"subtype": "mcp_message", "server_name": "calc", "message": news}
+        host.send({"type": "control_request", "request_id": "news", "request": request})
+        until(host, "informational")  # which tells of the new tool
+        host.prompt("again")
+        second = until(host, "init")
+
+    assert first["mcp_servers"] == [{"name": "calc", "status": "connected"}]
+    assert "mcp__calc__sub" not in first["tools"]
+    assert {"mcp__calc__add", "mcp__calc__sub"} <= set(second["tools"])
+
+
+def test_the_answer_says_what_was_taken_and_which_models_there_are(tmp_path: Path) -> None:
+    hooks = {"Stop": [{"hookCallbackIds": ["hook_0"]}]}
+    servers = {"calc": {"type": "stdio", "command": "true"}}
+    with ModelServer("Ok.", "Ok.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        first = host.initialize(hooks=hooks, mcpServers=servers)["response"]["response"]
+        host.request("set_model", model="other")
+        again = host.initialize(hooks=hooks)["response"]["response"]
+        back = host.request("set_model", model="default")
+
+    assert first["claude_code_version"] == "2.1.325"
+    assert (first["hooks_applied"], first["mcp_servers_applied"]) == (True, True)
+    assert again["hooks_applied"] is False
+    assert [model["value"] for model in first["models"]] == ["default", "scripted"]
+    assert back["response"] == {"model": "scripted"}
+
+
+def test_a_session_works_as_an_agent_of_the_host(tmp_path: Path) -> None:
+    agent = {"description": "Reviews", "prompt": "You review.", "tools": ["Read", "Task"]}
+    with (
+        ModelServer("Ok.").in_thread() as server,
+        driven("--agent=reviewer", cwd=tmp_path, server=server) as host,
+    ):
+        say_at_once(host, "hi", systemPrompt=[""], agents={"reviewer": agent}, title="Review")
+        result = host.until("result")
+        assert system_message(server) == "You review."
+        assert offered(server) == {"Read"}
+
+    assert result["result"] == "Ok."
+
+
+def test_an_agent_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with ModelServer().in_thread() as server, driven("--agent=nobody", cwd=tmp_path, server=server) as host:
+        host.prompt("hi")
+        code, _ = host.finish()
+
+    assert code == 1
+    assert host.seen[-1]["errors"][0].startswith("There is no agent 'nobody'; there are Explore")
+
+
+# --- options ----------------------------------------------------------------------------------------------
+
+
+def test_all_that_is_asked_nothing_about(tmp_path: Path) -> None:
+    for option in (
+        ("--permission-mode=bypassPermissions", "--allow-dangerously-skip-permissions"),
+        ("--dangerously-skip-permissions",),
+    ):
+        with (
+            ModelServer([call("Bash", command="touch made")], "Ok.").in_thread() as server,
+            driven(*option, "--await-initialize", cwd=tmp_path, server=server) as host,
+        ):
+            host.ask("go")
+        assert (tmp_path / "made").exists()
+        (tmp_path / "made").unlink()
+
+
+def test_what_goes_on_is_written_to_a_file(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    with (
+        ModelServer("Ok.").in_thread() as server,
+        driven(f"--debug-file={log}", cwd=tmp_path, server=server) as host,
+    ):
+        host.ask("go")
+        code, err = host.finish()
+
+    assert (code, err) == (0, "")
+    assert "run_start" in log.read_text()
+
+
+def test_tools_have_the_names_of_other_programs_too(tmp_path: Path) -> None:
+    with (
+        ModelServer("Ok.").in_thread() as server,
+        driven("--tools", "Task,LS,KillShell,CronCreate", cwd=tmp_path, server=server) as host,
+    ):
+        assert set(host.ask("go") and offered(server)) == {"Agent", "Glob", "KillBash"}
+
+
+def test_a_tool_that_is_denied_is_not_offered(tmp_path: Path) -> None:
+    rules = "Bash,Task,WebFetch(domain:example.com),NoSuchTool"
+    with (
+        ModelServer([call("Bash", command="touch made")], "Ok.").in_thread() as server,
+        driven("--disallowedTools", rules, cwd=tmp_path, server=server) as host,
+    ):
+        host.prompt("go")
+        init = host.until("init")
+        host.until("result")
+        names = offered(server)
+
+    assert set(init["tools"]) == names
+    assert names.isdisjoint({"Bash", "Agent"})
+    assert "WebFetch" in names
+    assert not (tmp_path / "made").exists()
+    told = " ".join(frame["content"] for frame in host.seen if frame.get("subtype") == "informational")
+    assert "NoSuchTool" in told
