@@ -117,7 +117,7 @@ async def test_a_failed_call_is_repeated_and_the_listener_sees_a_notice_before_e
     world = World()
     provider = retrying(world, [Fail(OVERLOADED)], [Fail(NetworkError("Connection reset."))], "hello")
     assert await drain(provider) == [
-        RetryNotice(attempt=2, max_attempts=5, delay=1.0, message="Overloaded."),
+        RetryNotice(attempt=2, max_attempts=5, delay=1.0, message="Overloaded.", status=529),
         RetryNotice(attempt=3, max_attempts=5, delay=2.0, message="Connection reset."),
         TextChunk("hello"),
         StopChunk("end_turn"),

@@ -10,7 +10,8 @@ import pytest
 from tests.support.command import model_requests
 from tests.support.driven import Driven, Frame, driven
 
-from robota.testing import ModelServer, call
+from robota.core.provider import ReasoningChunk
+from robota.testing import HttpError, ModelServer, call
 
 
 def say_at_once(host: Driven, words: str, **initialize: Any) -> None:
@@ -197,3 +198,98 @@ def test_a_tool_that_is_denied_is_not_offered(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
     told = " ".join(frame["content"] for frame in host.seen if frame.get("subtype") == "informational")
     assert "NoSuchTool" in told
+
+
+# --- what a turn came to ----------------------------------------------------------------------------------
+
+
+def test_each_block_of_an_answer_is_a_frame(tmp_path: Path) -> None:
+    said = [ReasoningChunk("Hm."), "Look.", call("Glob", pattern="*"), call("Glob", pattern="*.md")]
+    with ModelServer(said, "Done.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        host.ask("go")
+
+    answers = [frame for frame in host.seen if frame["type"] == "assistant"]
+    assert [[block["type"] for block in frame["message"]["content"]] for frame in answers] == [
+        ["thinking"], ["text"], ["tool_use"], ["tool_use"], ["text"],
+    ]  # fmt: skip
+    assert len({frame["message"]["id"] for frame in answers[:4]}) == 1
+    assert len({frame["uuid"] for frame in answers}) == 5
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, "invalid_request"),
+        (401, "authentication_failed"),
+        (402, "billing_error"),
+        (403, "authentication_failed"),
+    ],
+)
+def test_a_service_that_refuses_is_an_answer_of_no_model(tmp_path: Path, status: int, error: str) -> None:
+    refusal = HttpError(status, {"error": {"message": "no"}})
+    with ModelServer(refusal).in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        host.prompt("go")
+        code, _ = host.finish()
+
+    (answer,) = [frame for frame in host.seen if frame["type"] == "assistant"]
+    assert (answer["error"], answer["message"]["model"]) == (error, "<synthetic>")
+    result = host.seen[-1]
+    assert (code, result["subtype"], result["is_error"]) == (1, "success", True)
+    assert (result["api_error_status"], result["terminal_reason"]) == (status, "api_error")
+
+
+@pytest.mark.parametrize(("status", "error"), [(429, "rate_limit"), (529, "server_error")])
+def test_a_service_that_is_busy_is_asked_again(tmp_path: Path, status: int, error: str) -> None:
+    busy = HttpError(status, {"error": {"message": "slow"}}, headers={"retry-after": "0"})
+    with ModelServer(busy, "Ok.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        assert host.ask("go")["result"] == "Ok."
+
+    (retry,) = [frame for frame in host.seen if frame.get("subtype") == "api_retry"]
+    assert (retry["attempt"], retry["max_retries"]) == (1, 3)
+    assert (retry["error_status"], retry["error"]) == (status, error)
+
+
+def answering(host: Driven, **answers: Any) -> Frame:
+    """Answer hooks by the names of their events until the turn is over."""
+    while (frame := host.read())["type"] != "result":
+        if frame["type"] == "control_request":
+            body = answers[frame["request"]["input"]["hook_event_name"]]
+            response = {"subtype": "success", "request_id": frame["request_id"], "response": body}
+            host.send({"type": "control_response", "response": response})
+    return frame
+
+
+def register(*events: str, **more: Any) -> Frame:
+    return {event: [{"matcher": None, "hookCallbackIds": [event], **more}] for event in events}
+
+
+def test_a_prompt_that_a_hook_blocks_ends_its_turn_without_an_error(tmp_path: Path) -> None:
+    with ModelServer("Never.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        say_at_once(host, "my password", hooks=register("UserPromptSubmit"))
+        result = answering(host, UserPromptSubmit={"decision": "block", "reason": "no secrets"})
+        assert model_requests(server) == []
+        assert host.finish()[0] == 0
+
+    assert (result["subtype"], result["is_error"], result["num_turns"]) == ("success", False, 0)
+    assert "no secrets" in result["result"]
+    told = [frame["content"] for frame in host.seen if frame.get("subtype") == "informational"]
+    assert any("no secrets" in words for words in told)
+
+
+def test_a_hook_that_ends_the_run_is_told_of(tmp_path: Path) -> None:
+    with (
+        ModelServer([call("Glob", pattern="*")]).in_thread() as server,
+        driven(cwd=tmp_path, server=server) as host,
+    ):
+        say_at_once(host, "go", hooks=register("PostToolUse"))
+        result = answering(host, PostToolUse={"continue": False, "stopReason": "enough"})
+
+    assert (result["is_error"], result["terminal_reason"]) == (False, "hook_stopped")
+
+
+def test_a_command_takes_no_turn_of_a_model(tmp_path: Path) -> None:
+    with ModelServer().in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        result = host.ask("/help")
+
+    assert (result["is_error"], result["num_turns"]) == (False, 0)
+    assert "/clear" in result["result"]

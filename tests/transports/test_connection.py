@@ -65,11 +65,11 @@ async def test_messages_have_the_fields_that_clients_insist_on(project: Path) ->
         host.prompt("look")
         result = await host.until("result")
 
-    first, second = host.shown("assistant")
-    assert first["message"]["content"] == [
-        {"type": "thinking", "thinking": "hm", "signature": ""},
-        {"type": "text", "text": "Look."},
-        {"type": "tool_use", "id": "call_Glob", "name": "Glob", "input": {"pattern": "*"}},
+    *first_blocks, first, second = host.shown("assistant")
+    assert [frame["message"]["content"] for frame in (*first_blocks, first)] == [
+        [{"type": "thinking", "thinking": "hm", "signature": ""}],
+        [{"type": "text", "text": "Look."}],
+        [{"type": "tool_use", "id": "call_Glob", "name": "Glob", "input": {"pattern": "*"}}],
     ]
     assert first["message"]["model"]
     assert first["message"]["id"] != second["message"]["id"]
@@ -899,11 +899,11 @@ async def test_partial_messages_add_up_to_the_whole_ones(project: Path) -> None:
         if event["type"] == "message_start":
             messages.append([])
         messages[-1].append(event)
-    assert [assemble(message) for message in messages] == [
-        frame["message"]["content"] for frame in host.shown("assistant")
-    ]
-    for message, frame in zip(messages, host.shown("assistant"), strict=True):
-        assert message[0]["message"]["id"] == frame["message"]["id"]
+    whole: dict[str, list[Any]] = {}
+    for frame in host.shown("assistant"):
+        whole.setdefault(frame["message"]["id"], []).extend(frame["message"]["content"])
+    assert {message[0]["message"]["id"]: assemble(message) for message in messages} == whole
+    for message in messages:
         assert [event["type"] for event in message[-2:]] == ["message_delta", "message_stop"]
     assert messages[0][-2]["delta"]["stop_reason"] == "tool_use"
 

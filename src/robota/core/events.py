@@ -138,6 +138,8 @@ class ProviderRetried(TurnEvent, frozen=True, kw_only=True, tag="provider_retry"
     max_attempts: int
     delay: float
     message: str
+    status: int | None = None
+    """HTTP status of the attempt that failed, when the service answered at all."""
     round: int = 0
 
 

@@ -124,6 +124,8 @@ class RetryNotice(Struct, frozen=True, kw_only=True):
     max_attempts: int
     delay: float
     message: str
+    status: int | None = None
+    """HTTP status of the attempt that failed, when the service answered at all."""
 
 
 class MetadataChunk(Struct, frozen=True):

@@ -62,6 +62,8 @@ class Reply(Struct, eq=False):
         """
         self.stop = "error"
         self.metadata["providerError"] = self.error.code if self.error is not None else ""
+        if status := getattr(self.error, "status", None):
+            self.metadata["providerStatus"] = status
         if any(text):
             self.metadata["incomplete"] = True
         if not aloud:

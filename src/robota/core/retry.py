@@ -150,9 +150,15 @@ class RetryingProvider(ProviderWrapper):
                     return
                 except Exception as error:  # noqa: BLE001 - raised there, unless it is worth another attempt
                     delay = self._delay_after(error, attempt, may_repeat=not started and attempt < attempts)
-                    message = str(error)
+                    failed = RetryNotice(
+                        attempt=attempt + 1,
+                        max_attempts=attempts,
+                        delay=delay,
+                        message=str(error),
+                        status=getattr(error, "status", None),
+                    )
                 attempt += 1
-                yield RetryNotice(attempt=attempt, max_attempts=attempts, delay=delay, message=message)
+                yield failed
                 await self._ports.sleep(delay)
         finally:
             if probing:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from robota.core.errors import RobotaError, StructuredOutputError, describe_exception
+from robota.core.errors import PromptBlockedError, RobotaError, StructuredOutputError, describe_exception
 from robota.core.messages import JsonObject, TokenUsage
-from robota.core.models import get_model_context_window
+from robota.core.models import get_model_context_window, get_model_max_output
 from robota.core.run import ENDINGS
 from robota.transports.blocks import usage_fields
 from robota.transports.partial import stop_reason
@@ -37,7 +37,7 @@ class Ending:
             **_classify(result, frames),
             "duration_ms": round((time.monotonic() - self._began) * 1000),
             "duration_api_ms": round(frames.api_seconds * 1000),
-            "num_turns": max(1, result.rounds),
+            "num_turns": result.rounds,
             "stop_reason": stop_reason(frames.last_stop),
             "usage": usage_fields(result.usage),
             "permission_denials": frames.denials,
@@ -73,6 +73,9 @@ def _classify(result: ExecutionResult[Any], frames: TurnFrames) -> JsonObject:
     if result.interrupted:
         reason = "aborted_tools" if frames.was_in_tools else "aborted_streaming"
         return _error("error_during_execution", reason, INTERRUPTED)
+    if isinstance(result.error, PromptBlockedError):  # a hook's answer takes the place of the model's
+        frames.tell(str(result.error))
+        return {"subtype": "success", "is_error": False, "result": str(result.error)}
     if result.error is not None:
         return _classify_error(result.error)
     if result.stop_reason == "max_rounds":
@@ -80,6 +83,8 @@ def _classify(result: ExecutionResult[Any], frames: TurnFrames) -> JsonObject:
         return _error("error_max_turns", "max_turns", words) | {"result": result.text}
     if result.stop_reason == "context_overflow":
         return _success(result.text, "prompt_too_long") | {"is_error": True}
+    if result.stop_reason == "hook":
+        return _success(result.text, "hook_stopped")
     return _success(result.text, "completed" if result.stop_reason not in ENDINGS else result.stop_reason)
 
 
@@ -87,7 +92,7 @@ def _classify_error(error: Exception) -> JsonObject:
     words = describe_failure(error)
     code = getattr(error, "code", "")
     if isinstance(error, StructuredOutputError):
-        return _error("error_max_structured_output_retries", "structured_output_retries", words)
+        return _error("error_max_structured_output_retries", "structured_output_retry_exhausted", words)
     if code == "BUDGET_EXCEEDED":
         return _error("error_max_budget_usd", "budget_exhausted", words)
     if getattr(error, "provider", None) is not None or code == "MODEL_NOT_AVAILABLE":
@@ -116,6 +121,7 @@ def _costs(session: InteractiveSession) -> JsonObject:
             "webSearchRequests": 0,
             "costUSD": row.cost_usd or 0.0,
             "contextWindow": get_model_context_window(row.model),
+            "maxOutputTokens": get_model_max_output(row.model),
         }
         for row in report.models
     }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from uuid import uuid4
 
 from robota.core.background import TaskSnapshot
 from robota.core.events import BackgroundTaskChanged, RunCompleted, ToolEnded, ToolStarted, TurnEvent
-from robota.core.messages import Json, JsonObject
+from robota.core.messages import Json, JsonObject, TokenUsage
+from robota.transports.blocks import usage_fields
 
 _TASK_TYPES = {"agent": "local_agent", "process": "local_bash", "scheduled": "local_workflow"}
 _STATUSES = {"completed": "completed", "failed": "failed", "cancelled": "stopped"}
@@ -35,8 +37,9 @@ def nested_frame(event: TurnEvent, model: str, *, text: bool) -> JsonObject | No
 
 
 def _assistant(block: JsonObject, model: str) -> JsonObject:
-    message = {"type": "message", "role": "assistant", "model": model, "content": [block]}
-    return {"type": "assistant", "message": {**message, "stop_reason": None}}
+    message = {"id": f"msg_{uuid4().hex}", "type": "message", "role": "assistant", "model": model}
+    more = {"stop_reason": None, "stop_sequence": None, "usage": usage_fields(TokenUsage())}
+    return {"type": "assistant", "message": {**message, "content": [block], **more}}
 
 
 def describe_task(event: BackgroundTaskChanged) -> Iterator[JsonObject]:

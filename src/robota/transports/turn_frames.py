@@ -35,8 +35,21 @@ if TYPE_CHECKING:
     from robota.core.bus import Unsubscribe
     from robota.sdk.interactive import InteractiveSession
 
-_ERRORS = {"AUTHENTICATION_ERROR": "authentication_failed", "RATE_LIMIT_ERROR": "rate_limit"}
+_ERRORS = {
+    "AUTHENTICATION_ERROR": "authentication_failed",
+    "RATE_LIMIT_ERROR": "rate_limit",
+    "MODEL_NOT_AVAILABLE": "invalid_request",
+}
+_STATUSES = {
+    401: "authentication_failed",
+    402: "billing_error",
+    403: "authentication_failed",
+    429: "rate_limit",
+}
 """What kept a model from answering, as clients know it."""
+_SERVER_FAILED = 500
+SYNTHETIC = "<synthetic>"
+"""The model of an answer that no model gave."""
 
 
 class FrameOptions:
@@ -180,22 +193,31 @@ class TurnFrames:
         answer, self._answer = self._answer, None
         if answer is None:
             answer = PartialMessage(lambda event: None, self._model)
-        usage = read_token_usage(message) or TokenUsage()
-        self.last_stop = message.metadata.get("stopReason")
-        content: JsonObject = {
+        usage, facts = read_token_usage(message) or TokenUsage(), message.metadata
+        self.last_stop = facts.get("stopReason")
+        told: JsonObject = {
             "id": answer.id,
             "type": "message",
             "role": "assistant",
             "model": answer.model,
-            "content": assistant_blocks(message),
             "stop_reason": None,
             "stop_sequence": None,
             "usage": usage_fields(usage),
         }
-        frame = {"type": "assistant", "message": content, "parent_tool_use_id": None, "uuid": message.id}
-        if failure := message.metadata.get("providerError"):
-            frame["error"] = _ERRORS.get(failure, "unknown")
-        answer.finish(message, usage, lambda: self.send(frame))
+        frame: JsonObject = {"type": "assistant", "parent_tool_use_id": None}
+        if failure := facts.get("providerError"):
+            frame["error"] = _ERRORS.get(failure) or _name_error(facts.get("providerStatus"))
+            told["model"] = answer.model if facts.get("incomplete") else SYNTHETIC
+
+        def tell() -> None:
+            """A frame for each block, as clients know it: some look at the first block alone. The last has
+            the name of the message."""
+            *others, last = [[block] for block in assistant_blocks(message)] or [[]]
+            for blocks in others:
+                self.send(frame | {"message": told | {"content": blocks}})
+            self.send(frame | {"message": told | {"content": last}, "uuid": message.id})
+
+        answer.finish(message, usage, tell)
 
     def _tell_prompt(self, message: UserMessage) -> None:
         """A prompt is repeated where that is wanted; what others said in the user's place always is told."""
@@ -261,10 +283,12 @@ class TurnFrames:
             {
                 "type": "system",
                 "subtype": "api_retry",
-                "attempt": event.attempt,
-                "max_retries": event.max_attempts,
+                "attempt": event.attempt - 1,
+                "max_retries": event.max_attempts - 1,
                 "retry_delay_ms": round(event.delay * 1000),
-                "error": event.message,
+                "error_status": event.status,
+                "error": _name_error(event.status),
+                "message": event.message,
             }
         )
 
@@ -274,9 +298,17 @@ class TurnFrames:
         self.send({"type": "system", "subtype": "compact_boundary", "compact_metadata": told})
 
     def hear_notice(self, event: Noticed) -> None:
-        self.send(
-            {"type": "system", "subtype": "informational", "content": event.message, "level": "warning"}
-        )
+        self.tell(event.message)
+
+    def tell(self, words: str) -> None:
+        """Something that the user of the client should know."""
+        self.send({"type": "system", "subtype": "informational", "content": words, "level": "warning"})
+
+
+def _name_error(status: int | None) -> str:
+    if status is None:
+        return "unknown"
+    return _STATUSES.get(status, "server_error" if status >= _SERVER_FAILED else "invalid_request")
 
 
 def _user_frame(content: Any) -> JsonObject:

@@ -449,6 +449,7 @@ class RetryRecord(EventRecord, kw_only=True, tag="provider_retry"):
     max_attempts: int = 0
     delay: float = 0.0
     message: str = ""
+    status: int | None = None
 
 
 class LoadedRecord(Record, kw_only=True, tag="context_loaded"):

@@ -123,7 +123,7 @@ class CallOrder(Struct, eq=False):
 
 _ENGINE_KEYS = {
     *("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"),
-    *("stopReason", "stopDetail", "providerError", "incomplete"),
+    *("stopReason", "stopDetail", "providerError", "providerStatus", "incomplete"),
 }
 """What the engine itself adds to a message's metadata."""
 _SERVICE_ERRORS = {
@@ -191,6 +191,8 @@ class RecordedReply(Struct, eq=False):
         self.error = None if error is None else dict(error)
         self.pieces += [*message.reasoning, *message.tool_calls]
         metadata = message.metadata
+        if self.error is not None:
+            self.error["status"] = metadata.get("providerStatus")
         own = {name: value for name, value in metadata.items() if name not in _ENGINE_KEYS}
         usage = normalize_usage(metadata)
         if usage is not None:
@@ -222,8 +224,8 @@ class RecordedReply(Struct, eq=False):
         code = str(self.error["code"])
         kind: type[RobotaError] = _SERVICE_ERRORS.get(code, RobotaError)
         facts: JsonObject = {"code": code, "recoverable": bool(self.error.get("recoverable", False))}
-        if self.error.get("overflow"):
-            facts["status"] = _TOO_LARGE
+        if status := self.error.get("status") or (_TOO_LARGE if self.error.get("overflow") else None):
+            facts["status"] = status
         failure = kind(str(self.error["message"]))
         vars(failure).update(facts)
         return failure

@@ -235,8 +235,8 @@ class _Taker:
             self.reply.add_pieces(record.pieces)
 
     def take_provider_retry(self, record: records.RetryRecord) -> None:
-        known = {name: getattr(record, name) for name in ("attempt", "max_attempts", "delay", "message")}
-        self.add_piece(RetryNotice(**known))
+        facts = {name: getattr(record, name) for name in RetryNotice.__struct_fields__}
+        self.add_piece(RetryNotice(**facts))
 
     def take_server_tool(self, record: records.ServerToolRecord) -> None:
         self.add_piece(ServerToolChunk(record.tool_name, record.input))

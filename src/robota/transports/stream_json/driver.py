@@ -230,7 +230,7 @@ class Driver:
         if config:
             session.kit.add_hooks(config)
         for note in (*options.notes, *callbacks.notes):
-            frames.send({"type": "system", "subtype": "informational", "content": note, "level": "warning"})
+            frames.tell(note)
         frames.follow()
         if options.asks_host:
             self._desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting, self.set_mode)
