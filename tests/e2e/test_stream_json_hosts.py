@@ -293,3 +293,87 @@ def test_a_command_takes_no_turn_of_a_model(tmp_path: Path) -> None:
 
     assert (result["is_error"], result["num_turns"]) == (False, 0)
     assert "/clear" in result["result"]
+
+
+# --- hooks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "answer", "runs"),
+    [
+        (None, {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "Deny"}}, True),
+        ("continue", {"decision": "maybe"}, True),
+        ("block", {"decision": "maybe"}, False),
+    ],
+)
+def test_an_answer_of_a_hook_that_cannot_be_read_is_a_failure_of_the_hook(
+    tmp_path: Path, on_failure: str | None, answer: Frame, runs: bool
+) -> None:
+    with (
+        ModelServer([call("Bash", command="touch made")], "Ok.").in_thread() as server,
+        driven("--dangerously-skip-permissions", cwd=tmp_path, server=server) as host,
+    ):
+        say_at_once(host, "go", hooks=register("PreToolUse", onFailure=on_failure))
+        answering(host, PreToolUse=answer)
+
+    assert (tmp_path / "made").exists() is runs
+
+
+def test_a_stop_hook_that_has_something_to_say_lets_the_model_go_on(tmp_path: Path) -> None:
+    more = {"hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "Say bye, too."}}
+    with ModelServer("Hello.", "Bye.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        say_at_once(host, "go", hooks=register("Stop"))
+        answers = iter((more, {}))
+        while (frame := host.read())["type"] != "result":
+            if frame["type"] == "control_request":
+                response = {"subtype": "success", "request_id": frame["request_id"]}
+                host.send({"type": "control_response", "response": response | {"response": next(answers)}})
+        asked = model_requests(server)[1].body["messages"][-1]["content"]
+
+    assert "Say bye, too." in asked
+    assert (frame["result"], frame["num_turns"]) == ("Bye.", 2)
+
+
+def test_hooks_are_pointed_to_a_transcript_that_is_up_to_date(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    config = tmp_path / "config"
+    with (
+        ModelServer([call("Glob", pattern="*")], "Done.").in_thread() as server,
+        driven("--session-mirror", cwd=tmp_path, server=server, CLAUDE_CONFIG_DIR=str(config)) as host,
+    ):
+        say_at_once(host, "go", hooks=register("Stop", "PreToolUse"))
+        while (frame := host.read())["type"] != "result":
+            if frame["type"] == "control_request":
+                path = Path(frame["request"]["input"]["transcript_path"])
+                seen.append([json.loads(line)["type"] for line in path.read_text().splitlines()])
+                response = {"subtype": "success", "request_id": frame["request_id"], "response": {}}
+                host.send({"type": "control_response", "response": response})
+
+    assert path.is_relative_to(config / "projects")
+    assert seen == [["user", "assistant"], ["user", "assistant", "user", "assistant"]]
+    told = [entry for frame in host.seen for entry in frame.get("entries", ())]
+    assert [entry["type"] for entry in told] == seen[-1]
+
+
+def test_the_reason_of_a_hook_that_asks_goes_to_the_host_as_it_is(tmp_path: Path) -> None:
+    ask = {"permissionDecision": "ask", "permissionDecisionReason": "please look"}
+    with (
+        ModelServer([call("Glob", pattern="*")], "Done.").in_thread() as server,
+        driven("--permission-prompt-tool", "stdio", cwd=tmp_path, server=server) as host,
+    ):
+        say_at_once(host, "go", hooks=register("PreToolUse"))
+        hook = host.until("control_request")
+        body = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **ask}}
+        response = {"subtype": "success", "request_id": hook["request_id"], "response": body}
+        host.send({"type": "control_response", "response": response})
+        question = host.until("control_request")["request"]
+
+    assert (question["subtype"], question["decision_reason"]) == ("can_use_tool", "please look")
+
+
+def test_a_hook_for_the_end_of_the_session_leaves_the_result_the_last_word(tmp_path: Path) -> None:
+    with ModelServer("Done.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        say_at_once(host, "go", hooks=register("SessionEnd"))
+        host.finish()
+
+    assert host.seen[-1]["type"] == "result"

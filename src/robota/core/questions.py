@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from robota.core.messages import Json, JsonObject
 
+HOOK_ASKS = "A hook asks about it: "
+"""What stands in front of a hook's own words, where they are the reason."""
 AnswerScope: TypeAlias = Literal["once", "session", "project"]
 
 

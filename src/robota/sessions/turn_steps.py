@@ -275,13 +275,13 @@ class TurnSteps:
             return self._inbox.drain()
         self.tell_context()
         outcome = await self._fire_stop(run)
-        if not outcome.blocked or outcome.stop:
+        words = as_context(outcome) + (outcome.reason or "Go on." if outcome.blocked else "")
+        if not words or outcome.stop:
             return ()
         if run.continuations == MAX_CONTINUATIONS:
             times = run.continuations
             self._log.notice(f"Stop hooks sent the model on {times} times; that is enough.")
             return ()
-        words = as_context(outcome) + (outcome.reason or "Go on.")
         return [self._note(words, origin="hook", continues=True)]
 
     async def _fire_stop(self, run: RunState) -> HookOutcome:

@@ -15,6 +15,7 @@ import msgspec
 
 from robota.core.messages import JsonObject
 from robota.core.permissions.modes import classify_tool
+from robota.core.questions import HOOK_ASKS
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall, RunTool, checked_result, invoke_tool
 from robota.sessions.options import PermissionOptions, permission_options
@@ -171,9 +172,7 @@ class PermissionEnforcer:
         if judgement.decision == "deny":
             return case.forbid(judgement)
         if wish == "ask":
-            return await self._desk.settle(
-                case, f"A hook asks about it: {why}" if why else "A hook asks about it."
-            )
+            return await self._desk.settle(case, f"{HOOK_ASKS}{why}" if why else "A hook asks about it.")
         if judgement.decision == "auto":
             case.by = judgement.by
             return None

@@ -225,7 +225,7 @@ class Driver:
             await session.kit.checkpoints.keep_until(at, drops)
         if self._transcript is not None:
             self._transcript.begin(after=options.resume_at)
-        callbacks = HookCallbacks(self._host, self._registrations)
+        callbacks = HookCallbacks(self._host, self._registrations, self._transcript)
         config = callbacks.config([tool.name for tool in inner.agent.tools])
         if config:
             session.kit.add_hooks(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -11,10 +12,15 @@ from robota.core.errors import ConfigurationError
 from robota.core.hooks import hook
 from robota.core.hooks.definition import HOOK_EVENTS, TOOL_EVENTS, HookGroup, HooksConfig, list_names
 from robota.core.hooks.executors import HookAnswer, HookFunction
+from robota.core.hooks.outcome import HookResult, read_result
+from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject
 from robota.core.permissions.rules import find_unknown_tool
 from robota.core.plugin import Refusal
 from robota.transports.stream_json.host import Host, HostError
+
+if TYPE_CHECKING:
+    from robota.transports.stream_json.transcript import Transcript
 
 DEFAULT_SECONDS = 60.0
 _GRACE = 5.0
@@ -58,9 +64,13 @@ def _read(event: str, group: Json) -> Registration:
 class HookCallbacks:
     """Makes hooks of registrations. What takes no effect here is in `notes`."""
 
-    def __init__(self, host: Host, registrations: Collection[Registration]) -> None:
+    def __init__(
+        self, host: Host, registrations: Collection[Registration], transcript: Transcript | None
+    ) -> None:
+        """Callbacks are pointed to the `transcript`, which clients can read, and find it up to date."""
         self._host = host
         self._registrations = registrations
+        self._transcript = transcript
         self.notes: list[str] = []
 
     def config(self, tools: Collection[str]) -> HooksConfig:
@@ -92,17 +102,28 @@ class HookCallbacks:
     def _function(self, each: Registration, callback: str) -> HookFunction:
         async def call(told: JsonObject) -> HookAnswer:
             told = {name: value for name, value in told.items() if name != "env"}
+            if self._transcript is not None:
+                # An interrupt must not leave it half written.
+                await asyncio.shield(asyncio.ensure_future(self._transcript.flush()))
+                told["transcript_path"] = self._transcript.path
             use = told.get("tool_use_id")
             request = {"subtype": "hook_callback", "callback_id": callback, "input": told, "tool_use_id": use}
             try:
                 async with asyncio.timeout(each.seconds):
-                    return _read_output(await self._host.ask(request))
+                    output = await self._host.ask(request)
             except TimeoutError:
                 # Before a tool runs, a guard that says nothing in time must not be as good as none.
                 guards = each.event == "PreToolUse" and each.on_failure is None
                 return self._fail(each, callback, f"did not answer within {each.seconds:g} s", guards)
             except HostError as error:
                 return self._fail(each, callback, f"failed: {error}", False)
+            if output.get("async"):
+                return None  # it works on, and decides nothing
+            if unread := read_result(
+                each.event, callback, HookResult(stdout=encode(output).decode())
+            ).warning:
+                return self._fail(each, callback, f"failed: {unread}", False)
+            return output
 
         call.__qualname__ = callback
         return call
@@ -111,10 +132,4 @@ class HookCallbacks:
         why = f"The {each.event} hook {callback} {what}."
         if guards or each.on_failure not in (None, "continue"):
             return Refusal(why)
-        return {"systemMessage": why}
-
-
-def _read_output(output: JsonObject) -> HookAnswer:
-    if output.get("async"):
-        return None  # it works on, and decides nothing
-    return {name: value for name, value in output.items() if name not in ("async", "asyncTimeout")}
+        return None if self._host.closed else {"systemMessage": why}  # a host that has left need not be told

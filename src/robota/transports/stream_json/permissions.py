@@ -9,6 +9,7 @@ from robota.core.errors import RobotaError
 from robota.core.events import ToolEnded
 from robota.core.messages import Json, JsonObject
 from robota.core.questions import (
+    HOOK_ASKS,
     ChoiceAnswer,
     ChoiceQuestion,
     PermissionAnswer,
@@ -81,7 +82,7 @@ class PermissionDesk:
             "tool_use_id": self._tool_use(question),
             "permission_suggestions": suggestions,
             "blocked_path": None,
-            "decision_reason": question.reason,
+            "decision_reason": question.reason.removeprefix(HOOK_ASKS),
         }
         if question.agent_id:
             request["agent_id"] = question.agent_id

@@ -6,6 +6,7 @@ mirror sessions. Each line follows the one before it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -59,7 +60,7 @@ def transcript_path(claude_home: str, cwd: str, session_id: str) -> str:
 
 
 class Transcript:
-    """Written at the end of each turn, before its result is told."""
+    """Written at the end of each turn, before its result is told, and before somebody is pointed to it."""
 
     def __init__(
         self,
@@ -72,8 +73,9 @@ class Transcript:
         self._frames = frames
         self._tell = tell
         places = session.project.places
-        self._path = transcript_path(places.claude_home, session.cwd, session.session_id)
+        self.path = transcript_path(places.claude_home, session.cwd, session.session_id)
         self._waiting: list[JsonObject] = []
+        self._writing = asyncio.Lock()
         self._last: str | None = None
         self._is_new = True
         self.ids: dict[str, str] = {}
@@ -83,7 +85,7 @@ class Transcript:
 
     async def open(self) -> None:
         """Find out what is there."""
-        known = await to_thread.run_sync(read_known, self._path)
+        known = await to_thread.run_sync(read_known, self.path)
         self._is_new = known is None
         if known is not None:
             self._last, self.ids = known
@@ -143,22 +145,24 @@ class Transcript:
 
     async def flush(self) -> None:
         """Write what was said since the last time."""
-        entries, self._waiting = self._waiting, []
-        if not entries:
-            return
-        redactor = self._session.session.log.secrets.redactor
-        entries = [redactor.value(entry) for entry in entries]
-        await to_thread.run_sync(self._write, entries)
-        if self._tell is not None:
+        async with self._writing:
+            entries, self._waiting = self._waiting, []
+            if not entries:
+                return
+            redactor = self._session.session.log.secrets.redactor
+            entries = [redactor.value(entry) for entry in entries]
+            await to_thread.run_sync(self._write, entries)
+            if self._tell is None:
+                return
             for batch in _batches(entries):
-                self._tell({"type": "transcript_mirror", "filePath": self._path, "entries": batch})
+                self._tell({"type": "transcript_mirror", "filePath": self.path, "entries": batch})
 
     def _write(self, entries: list[JsonObject]) -> None:
-        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
         for entry in entries:
             entry["parentUuid"], self._last = self._last, entry["uuid"]
         lines = b"".join(encode(entry) + b"\n" for entry in entries)
-        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         with os.fdopen(fd, "ab") as file:
             file.write(lines)
 
