@@ -19,6 +19,7 @@ from robota.core.provider import ModelSettings, NativeWebTools, Provider, get_pr
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool, name_tools
+from robota.sdk.agents.subagent import ToolChoice, find_main_agent
 from robota.sdk.context.active_references import CONTEXT_REFERENCES
 from robota.sdk.context.session_context import LANGUAGE, SessionContext
 from robota.sdk.context.system_prompt import build_system_prompt
@@ -33,7 +34,6 @@ from robota.sdk.project import Project, ProjectOptions
 from robota.sdk.prompt_parts import add_section, find_parts, find_project_parts
 from robota.sdk.settings.model import choose_model
 from robota.sdk.settings.settings import Settings
-from robota.sdk.tool_choice import ToolChoice, find_main_agent
 from robota.sessions.options import (
     CompactionOptions,
     HookOptions,

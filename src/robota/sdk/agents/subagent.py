@@ -1,15 +1,18 @@
-"""A session for a subagent: below the one that calls it, with the tools and instructions of its definition.
+"""A session for a subagent: below the one that calls it, with the tools and instructions of its definition;
+and the tools of a session that works as an agent itself.
 
 Nothing here reads a file: whoever calls has loaded definitions, instructions and skills before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from robota.core.errors import ConfigurationError, UnknownNameError
+from robota.core.given import suggest
 from robota.core.permissions.rules import Rule, RuleProblem, check_rules, find_unknown_tool, parse_rule
 from robota.core.tool import Tool
 from robota.sdk.agents.definition import OTHER_NAMES, AgentDefinition
@@ -89,6 +92,56 @@ def has_server_tool(agent: AgentDefinition, name: str) -> bool:
     prefix = "__".join(name.split("__")[:2]) + "__"
     listed = [rule for rule in _named(agent.tools or ()) if rule.tool.startswith(prefix)]
     return not listed or any(rule.names(name) for rule in listed)
+
+
+def find_main_agent(agents: Mapping[str, AgentDefinition], name: str | None) -> AgentDefinition | None:
+    """The agent that the session itself works as."""
+    if name is None:
+        return None
+    if name not in agents:
+        raise ConfigurationError(f"There is no agent {name!r}; {suggest(name, agents)}")
+    return agents[name]
+
+
+class ToolChoice:
+    """The tools that a session offers: `names` of built-in tools that were asked for, without those that
+    `deny` rules take away as a whole, as far as the agent that it works as has them."""
+
+    __slots__ = ("_agent", "_denied", "_names")
+
+    def __init__(
+        self, names: Collection[str] | None, deny: Iterable[str], agent: AgentDefinition | None
+    ) -> None:
+        self._names = names
+        self._denied = [Rule(rule, rule.strip(), None) for rule in deny if "(" not in rule]
+        self._agent = agent
+
+    def pick(self, built_in: list[Tool], others: Iterable[Tool] = ()) -> list[Tool]:
+        """Those that are offered."""
+        tools = [*self._pick_named(built_in), *others]
+        if self._agent is not None:
+            tools = select_tools(self._agent, tools)
+        return [tool for tool in tools if not self._denies(tool.name)]
+
+    def _pick_named(self, tools: list[Tool]) -> list[Tool]:
+        if self._names is None:
+            return tools
+        known = [tool.name for tool in tools]
+        for name in self._names:
+            if name not in known and find_unknown_tool(name, ()) is not None:
+                raise UnknownNameError(f"There is no built-in tool {name!r}; {suggest(name, known)}")
+        wanted = {OTHER_NAMES.get(name, name) for name in self._names}
+        return [tool for tool in tools if tool.name in wanted]
+
+    def accepts(self, name: str) -> bool:
+        """Whether a tool of a server is offered."""
+        return not self._denies(name) and (self._agent is None or has_server_tool(self._agent, name))
+
+    def _denies(self, name: str) -> bool:
+        """Whether a rule denies every call of a tool that each session knows, so that it may be missing."""
+        names = (name, "Task") if name == "Agent" else (name,)
+        denied = any(rule.names(each) for rule in self._denied for each in names)
+        return denied and find_unknown_tool(name, ()) is None
 
 
 def _named(words: Iterable[str]) -> list[Rule]:
