@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from robota.core.messages import JsonObject
+from collections.abc import Mapping
+
+from robota.core.messages import Json, JsonObject
 from robota.core.plain_text import strip_controls
 from robota.sdk.mcp.servers import McpServers
 from robota.tools.mcp.connection import ServerConnection
@@ -28,17 +30,25 @@ def _describe(connection: ServerConnection) -> JsonObject:
         told["error"] = connection.error
     if connection.state == "connected":
         told["tools"] = [
-            {"name": tool.name, "description": tool.description, "annotations": dict(tool.annotations)}
+            {"name": tool.name, "description": tool.description, "annotations": _annotate(tool.annotations)}
             for tool in offer.tools.values()
         ]
     return told
 
 
+def _annotate(annotations: Mapping[str, Json]) -> JsonObject:
+    """What a server says of a tool, by the names that programs know."""
+    names = (("readOnly", "readOnlyHint"), ("destructive", "destructiveHint"), ("openWorld", "openWorldHint"))
+    return {told: annotations[name] for told, name in names if name in annotations}
+
+
 def _base(definition: ServerDefinition) -> JsonObject:
-    config: JsonObject = {"type": "sdk" if definition.kind == "client" else definition.kind}
+    config: JsonObject = {"type": definition.kind}
     if definition.kind == "stdio":
         config |= {"command": definition.command, "args": list(definition.args)}
-    elif definition.kind != "client":
+    elif definition.kind == "client":
+        config = {"type": "sdk", "name": definition.name}
+    else:
         config["url"] = definition.url
     return {"name": definition.name, "scope": definition.scope, "config": config}
 
