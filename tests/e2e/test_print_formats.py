@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.command import robota, started
+from tests.support.command import model_requests, robota, started
+from tests.support.mcp_server import definition
 
 from robota.testing import HttpError, ModelServer, Stall, call
 
@@ -123,3 +124,29 @@ def test_a_reader_that_leaves_ends_the_run_without_a_traceback(tmp_path: Path) -
 
     assert code == 1
     assert "Traceback" not in said
+
+
+# --- servers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output_format", ["text", "stream-json"])
+def test_the_tools_of_servers_are_there_with_the_first_request(tmp_path: Path, output_format: str) -> None:
+    servers = json.dumps({"mcpServers": {"calc": definition()}})
+    arguments = (
+        "--mcp-config",
+        servers,
+        "--allowedTools",
+        "mcp__calc__add",
+        "--output-format",
+        output_format,
+    )
+    with ModelServer([call("mcp__calc__add", a=2, b=3)], "Five.").in_thread() as server:
+        done = robota("-p", "add", *arguments, cwd=tmp_path, server=server)
+        told = model_requests(server)[1].body["messages"][-1]["content"]
+
+    assert done.returncode == 0, done.stderr
+    assert told == "5"
+    if output_format == "stream-json":
+        init = frames(done.stdout)[0]
+        assert init["mcp_servers"] == [{"name": "calc", "status": "connected"}]
+        assert "mcp__calc__add" in init["tools"]

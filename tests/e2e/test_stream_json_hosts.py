@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.command import model_requests
 from tests.support.driven import Driven, Frame, driven
+from tests.support.mcp_server import definition
 
 from robota.core.provider import ReasoningChunk
 from robota.testing import HttpError, ModelServer, call
@@ -377,3 +378,38 @@ def test_a_hook_for_the_end_of_the_session_leaves_the_result_the_last_word(tmp_p
         host.finish()
 
     assert host.seen[-1]["type"] == "result"
+
+
+# --- servers ----------------------------------------------------------------------------------------------
+
+
+def test_the_status_of_a_server_says_what_its_tools_are_like(tmp_path: Path) -> None:
+    servers = json.dumps({"mcpServers": {"calc": definition()}})
+    with (
+        ModelServer("Ok.").in_thread() as server,
+        driven("--mcp-config", servers, cwd=tmp_path, server=server) as host,
+    ):
+        host.ask("hi")
+        (status,) = host.request("mcp_status")["response"]["mcpServers"]
+
+    init = next(frame for frame in host.seen if frame.get("subtype") == "init")
+    assert init["mcp_servers"] == [{"name": "calc", "status": "connected"}]
+    assert {"readOnly": True} in [tool["annotations"] for tool in status["tools"]]
+
+
+def test_an_interrupt_ends_the_wait_for_a_server(tmp_path: Path) -> None:
+    silent = {"command": "sleep", "args": ["100"], "startupTimeout": 100_000}
+    servers = json.dumps({"mcpServers": {"silent": silent}})
+    with (
+        ModelServer("Never.").in_thread() as server,
+        driven("--mcp-config", servers, cwd=tmp_path, server=server) as host,
+    ):
+        host.initialize()
+        host.request("mcp_status")  # so there is a session
+        host.prompt("hi")
+        host.request("interrupt")
+        result = host.until("result")
+        asked = model_requests(server)
+
+    assert result["terminal_reason"] == "aborted_streaming"
+    assert not asked

@@ -65,6 +65,13 @@ async def run_print(
     return await print_frames(session, prompt, options, out or sys.stdout)
 
 
+async def meet_servers(session: InteractiveSession) -> None:
+    """Have the session ready, and its MCP servers too: a script has no second prompt for their tools."""
+    await session.ready()
+    if not session.is_ready_made:
+        await session.kit.servers.settle()
+
+
 # --- text -------------------------------------------------------------------------------------------------
 
 
@@ -79,6 +86,8 @@ async def print_text(
 
     stop = session.events.subscribe(show)
     try:
+        with suppress(RobotaError):  # the turn meets it again, and says so
+            await meet_servers(session)
         result = await session.submit(prompt, output=options.schema)
     finally:
         stop()
@@ -187,7 +196,7 @@ async def print_frames(session: InteractiveSession, prompt: str, options: PrintO
     frames = TurnFrames(session, writer.send if streams else lambda frame: None, wanted)
     stop = frames.follow()
     try:
-        await session.ready()
+        await meet_servers(session)
         frames.send(init_frame(session))
         ending = Ending(session, frames)
         result = await session.submit(prompt, output=options.schema)

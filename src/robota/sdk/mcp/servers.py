@@ -26,8 +26,8 @@ OpenRelay: TypeAlias = Callable[[str], AbstractAsyncContextManager[Any]]
 
 HOLD_SECONDS = 0.1
 """A new session sends its first request before it starts servers: they would take the processor from it."""
-SEARCH_SECONDS = 10.0
-"""How long a search waits for servers that are still connecting."""
+PATIENCE_SECONDS = 10.0
+"""How long those who want tools now wait for servers that are still connecting."""
 _SHOWN = 20
 
 
@@ -231,7 +231,7 @@ class McpServers:
 
     async def find_tools(self, query: str, limit: int) -> tuple[list[McpTool], str]:
         """The tools that fit, callable from now on, and what else whoever searches should know."""
-        await self.settle(SEARCH_SECONDS)
+        await self.settle()
         found = choose([*self._tools.values()], query, limit)
         self._found.update(tool.name for tool in found)
         for agent in self._agents():
@@ -246,7 +246,7 @@ class McpServers:
             for child in self._session.resources.children.values():
                 yield child.agent  # type: ignore[attr-defined]
 
-    async def settle(self, seconds: float, *, kind: str = "") -> None:
+    async def settle(self, seconds: float = PATIENCE_SECONDS, *, kind: str = "") -> None:
         """Wait for those that are still connecting, if wanted only for one kind, no longer than that."""
         waiting = [
             asyncio.create_task(each.settle())

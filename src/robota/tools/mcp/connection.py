@@ -101,6 +101,8 @@ class ServerConnection:
 
     async def settle(self) -> None:
         """Wait until it is connected or will not be, at most its start timeout."""
+        if not self.starts:
+            self._news.set()  # it need not hold back any longer
         with suppress(TimeoutError):
             async with asyncio.timeout(self.definition.start_timeout):
                 await self._settled.wait()
@@ -109,7 +111,7 @@ class ServerConnection:
         failures = 0
         with suppress(TimeoutError):
             async with asyncio.timeout(after):
-                await self._stop.wait()
+                await self._news.wait()
         while not self._stop.is_set():
             self._begin()
             began, hopeless = asyncio.get_running_loop().time(), False

@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from robota.transports.stream_json.transcript import Transcript
 
 
-HOST_SERVERS_SECONDS = 10.0
-"""How long the first turn waits for servers inside the host."""
-
-
 class DriveOptions(Struct, frozen=True, kw_only=True):
     """What the command line of a driven process says about the conversation."""
 
@@ -104,6 +100,8 @@ class Driver:
         """Where the session's questions go, if the host answers them."""
         self._requests: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Task[Any] | None = None
+        self._meeting: asyncio.Task[None] | None = None
+        """The wait for servers, which the first frame of a turn lists; an interrupt ends it."""
         self._stops_early = False
         """The turn under way was interrupted before its session was made."""
         self.failed = False
@@ -179,6 +177,8 @@ class Driver:
         """Stop the turn under way; the prompts that wait go on."""
         if self._turn is not None and self._held.now is not None:
             self._held.now.abort()
+            if self._meeting is not None:
+                self._meeting.cancel()
         self._stops_early = True
         return [each.uuid for each in self._prompts if each.uuid]
 
@@ -236,7 +236,8 @@ class Driver:
             self._desk = PermissionDesk(session, self._host, frames, self._state.tell_waiting, self.set_mode)
             self._desk.is_quiet = self._mode == DONT_ASK
             session.questions.attach(self._desk.answer)
-        await session.kit.servers.settle(HOST_SERVERS_SECONDS, kind="client")  # the first frame lists them
+        self._meeting = asyncio.create_task(session.kit.servers.settle())
+        await session.kit.servers.settle(kind="client")  # whoever asks hears of them
 
     # --- turns -------------------------------------------------------------------------------------------
 
@@ -278,6 +279,8 @@ class Driver:
     async def _submit(self, session: InteractiveSession, queued: QueuedPrompt) -> JsonObject:
         frames = self._frames
         assert frames is not None
+        if self._meeting is not None:
+            await asyncio.wait((self._meeting,))
         frames.begin(queued.uuid)
         frames.send(init_frame(session, self._mode))
         ending = Ending(session, frames)
@@ -290,6 +293,8 @@ class Driver:
     async def close(self) -> None:
         """End the session in good order."""
         self._host.close()
+        if self._meeting is not None:
+            self._meeting.cancel()
         await self._held.close()
 
     # --- frames ------------------------------------------------------------------------------------------
