@@ -150,3 +150,44 @@ def test_the_tools_of_servers_are_there_with_the_first_request(tmp_path: Path, o
         init = frames(done.stdout)[0]
         assert init["mcp_servers"] == [{"name": "calc", "status": "connected"}]
         assert "mcp__calc__add" in init["tools"]
+
+
+def test_a_tool_of_a_server_says_what_may_run(tmp_path: Path) -> None:
+    servers = json.dumps({"mcpServers": {"desk": definition()}})
+    hidden = ("--disallowedTools", "mcp__desk__approve")  # for the model; it is asked all the same
+    arguments = ("--mcp-config", servers, "--permission-prompt-tool", "mcp__desk__approve", *hidden)
+    calls = [call("Bash", command=command) for command in ("touch made", "touch other", "touch odd")]
+    with ModelServer(calls, "Done.").in_thread() as server:
+        done = robota("-p", "go", *arguments, "--output-format", "json", cwd=tmp_path, server=server)
+        told = [message["content"] for message in model_requests(server)[1].body["messages"][-3:]]
+
+    (result,) = frames(done.stdout)
+    assert done.returncode == 3
+    assert (result["subtype"], result["is_error"]) == ("success", False)
+    assert {path.name for path in tmp_path.iterdir()} >= {"made", "twice"}
+    assert not (tmp_path / "other").exists()
+    assert "not touch other, call_Bash_2" in told[1]
+    assert "is no JSON object" in told[2]
+    assert [each["tool_use_id"] for each in result["permission_denials"]] == ["call_Bash_2", "call_Bash_3"]
+
+
+def test_in_the_mode_that_asks_nothing_no_tool_is_asked(tmp_path: Path) -> None:
+    servers = json.dumps({"mcpServers": {"desk": definition()}})
+    arguments = ("--mcp-config", servers, "--permission-prompt-tool", "mcp__desk__approve")
+    with ModelServer([call("Bash", command="touch made")], "Done.").in_thread() as server:
+        mode = ("--permission-mode", "dontAsk")
+        done = robota("-p", "go", *arguments, *mode, cwd=tmp_path, server=server)
+
+    assert done.returncode == 3
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_permission_tool_that_is_not_there_allows_nothing(tmp_path: Path) -> None:
+    arguments = ("--permission-prompt-tool", "mcp__desk__approve")
+    with ModelServer([call("Bash", command="touch made")], "Done.").in_thread() as server:
+        done = robota("-p", "go", *arguments, cwd=tmp_path, server=server)
+        told = model_requests(server)[1].body["messages"][-1]["content"]
+
+    assert done.returncode == 3
+    assert "The permission tool mcp__desk__approve is not there." in told
+    assert not (tmp_path / "made").exists()

@@ -413,3 +413,20 @@ def test_an_interrupt_ends_the_wait_for_a_server(tmp_path: Path) -> None:
 
     assert result["terminal_reason"] == "aborted_streaming"
     assert not asked
+
+
+def test_a_tool_of_a_server_is_asked_in_a_conversation(tmp_path: Path) -> None:
+    servers = json.dumps({"mcpServers": {"desk": definition()}})
+    arguments = ("--mcp-config", servers, "--permission-prompt-tool", "mcp__desk__approve")
+    calls = [call("Bash", command=command) for command in ("touch made", "touch other")]
+    with (
+        ModelServer(calls, "Done.").in_thread() as server,
+        driven(*arguments, cwd=tmp_path, server=server) as host,
+    ):
+        result = host.ask("go")
+        code, _ = host.finish()
+
+    assert (code, result["subtype"]) == (0, "success")
+    assert [each["tool_use_id"] for each in result["permission_denials"]] == ["call_Bash_2"]
+    assert (tmp_path / "made").exists()
+    assert not (tmp_path / "other").exists()

@@ -33,6 +33,7 @@ TOOLS = [
     tool("judge", "Judges.", {"type": "object", "properties": {"text": {"type": "string"}}}),
     tool("echo", "Says it again.", {"type": "object", "properties": {"text": {"type": "string"}}}),
     *map(tool, ("die", "hang", "progress", "ask", "sample", "picture", "change", "environment", "refuse")),
+    tool("approve", "Says whether a call may run."),
     tool("big", "Says a lot.", {"type": "object", "properties": {"size": {"type": "integer"}}}),
     tool(
         "write",
@@ -178,6 +179,12 @@ class Server:
                 }
                 verdict = {"hookSpecificOutput": deny} if "secret" in given["text"] else {}
                 self.answer(id, text(json.dumps(verdict)))
+            case "approve":
+                command = given["input"].get("command", "")
+                verdict = {"behavior": "deny", "message": f"not {command}, {given['tool_use_id']}"}
+                if "made" in command:
+                    verdict = {"behavior": "allow", "updatedInput": {"command": f"{command} twice"}}
+                self.answer(id, text("perhaps" if "odd" in command else json.dumps(verdict)))
             case "refuse":
                 self.answer(id, text("I would rather not.") | {"isError": True})
             case "big":

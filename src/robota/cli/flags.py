@@ -125,8 +125,8 @@ GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
             Flag("--disallowedTools --disallowed-tools RULES...", "deny_list", "Deny rules likewise."),
             Flag("--tools LIST", "tools", "The built-in tools there are, e.g. Read,Grep; '' for none, "
                  "'default' for all."),
-            Flag("--permission-prompt-tool NAME", "permission_prompt_tool", "Who is asked: stdio for the "
-                 "program that drives robota.", ("stdio",)),
+            Flag("--permission-prompt-tool NAME", "permission_prompt_tool", "Who is asked: a tool of an MCP "
+                 "server, mcp__server__tool, or stdio for the program that drives robota."),
             Flag("--trust", "trust", "Trust this directory for this call: its hooks, servers and allow "
                  "rules act."),
             Flag("--add-dir DIR...", "add_dirs", "A directory that belongs to the workspace too; "

@@ -413,6 +413,7 @@ def _check_together(reading: Reading) -> None:
     prints, output = "print_mode" in values, values.get("output_format", "text")
     driven, resumes = reading.is_driven, "resume" in values
     goes_on = resumes or "continue_last" in values
+    asked = reading.text("permission_prompt_tool")
     for wrong, sentence in (
         (resumes and "continue_last" in values,
          "-c continues the last session and -r another one: leave one of them out."),
@@ -430,8 +431,11 @@ def _check_together(reading: Reading) -> None:
          "--input-format stream-json goes with --output-format stream-json: add it."),
         (output != "text" and not (prints or driven), f"--output-format {output} is for -p: add it."),
         ("json_schema" in values and not (prints or driven), "--json-schema is for -p: add it."),
-        ("permission_prompt_tool" in values and not driven,
+        (asked == "stdio" and not driven,
          "--permission-prompt-tool stdio needs --input-format stream-json: add it."),
+        (asked not in (None, "stdio") and not asked.startswith("mcp__"),
+         "--permission-prompt-tool takes stdio or a tool of an MCP server, mcp__server__tool."),
+        (asked is not None and not (prints or driven), "--permission-prompt-tool is for -p: add it."),
         ("yes" in values and "reset" not in values, "--yes answers the question of --reset: add it."),
         ("replay_user_messages" in values and not driven,
          "--replay-user-messages needs --input-format stream-json: add it."),

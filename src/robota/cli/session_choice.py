@@ -90,7 +90,7 @@ class SessionChoice:
         plugin_dirs = (*given.get("plugin_dirs", ()), *more.get("plugin_dirs", ()))
         given.update(more)
         given.update({"mcp_servers": servers, "agents": agents, "plugin_dirs": plugin_dirs})
-        return InteractiveSession(
+        session = InteractiveSession(
             provider=chosen.provider,
             cwd=cwd,
             model=chosen.model,
@@ -102,6 +102,12 @@ class SessionChoice:
             trust_project=True if options.trust else None,
             **given,
         )
+        asked = options.permission_prompt_tool
+        if asked not in (None, "stdio") and options.mode != "dontAsk":
+            from robota.sdk.mcp.permission_tool import PermissionTool  # noqa: PLC0415 - few name one
+
+            PermissionTool(session, asked)
+        return session
 
 
 async def open_another(
