@@ -32,11 +32,13 @@ async def test_a_rule_that_denies_a_server_covers_exactly_its_tools(project: Pat
         heard = ends(session)
         await session.submit("Go.")
     assert {each.tool_name: each.outcome for each in heard} == {
-        "mcp__stub__judge": "denied",
-        "mcp__stub__echo": "denied",
+        "mcp__stub__judge": "error",  # there is no such tool
+        "mcp__stub__echo": "error",
         "mcp__stubborn__judge": "success",
         "mcp__stubborn__echo": "success",
     }
+    theirs = {name for name in offered(provider.requests[0]) if name.startswith("mcp__")}
+    assert theirs == {f"mcp__stubborn__{tool}" for tool in ("add", "judge", "echo")}
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits"])

@@ -212,8 +212,8 @@ async def test_a_tool_is_unclassified_whatever_it_claims_and_rules_name_servers(
         await session.submit("Go.")
     assert {each.tool_name: each.outcome for each in heard} == {
         "mcp__stub__add": "denied",
-        "mcp__other__add": "denied",
-        "mcp__stub__echo": "denied",
+        "mcp__other__add": "error",  # not offered
+        "mcp__stub__echo": "error",
         "mcp__stub__big": "success",
     }
 
@@ -284,7 +284,7 @@ async def test_the_command_shows_state_tools_and_cost_and_connects_anew(project:
         unknown = await say(session, "stab")
         off = await say(session, "disable stub")
         after = await say(session, "")
-    assert "stub (project): connected, 14 tools" in listed
+    assert "stub (project): connected, 15 tools" in listed
     assert "tokens" in listed
     assert "gone (project): failed" in listed
     assert "No such file" in listed

@@ -71,7 +71,7 @@ async def test_a_server_that_is_always_loaded_is_listed_and_a_setting_turns_sear
     async with opened(project, plain, settings={"toolSearch": False}) as session:
         await session.submit("Go.")
     names = offered(plain.requests[0])
-    assert len(theirs(names)) == 14 + 40 + 2
+    assert len(theirs(names)) == 15 + 40 + 2
     assert "ToolSearch" not in names
 
 
