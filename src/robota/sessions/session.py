@@ -145,9 +145,9 @@ class Session(Closing):
             self.admission.limit(options.budget, provider)
         self.questions = make_questions(agent, permission_handler, options, known)
         self.hooks = make_hooks(options, agent, partial(describe_to_hooks, self), self.log)
-        self._connect_agent()
+        self._connect_agent(is_fork=start is not None and known is None)
 
-    def _connect_agent(self) -> None:
+    def _connect_agent(self, *, is_fork: bool) -> None:
         """Put the session between the agent and the world."""
         options, agent = self.options, self.agent
         self.enforcer = PermissionEnforcer(
@@ -171,6 +171,8 @@ class Session(Closing):
             compaction=partial(make_compaction, agent, self.tracker, options, self.hooks, self.admission),
             web_tools=partial(describe_web_tools, self),
         )
+        if is_fork:
+            self.steps.source = "fork"
         agent.config = make_config(self)
 
     # --- what it is -----------------------------------------------------------------------------------

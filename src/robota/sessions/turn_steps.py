@@ -57,9 +57,9 @@ class TurnSteps:
     """The `RunSteps` of a session."""
 
     __slots__ = (
-        "_agent", "_compaction", "_enforcer", "_hooks", "_inbox", "_log", "_recovered_at", "_resumed",
+        "_agent", "_compaction", "_enforcer", "_hooks", "_inbox", "_log", "_recovered_at",
         "_start_context", "_started", "_tracker", "_web_tools", "aborts", "aborts_before", "shown",
-        "stopped_outside", "words",
+        "source", "stopped_outside", "words",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +82,8 @@ class TurnSteps:
         self._inbox = inbox
         self._compaction = compaction
         self._web_tools = web_tools
-        self._resumed = len(agent.conversation) > 0
+        self.source = "resume" if len(agent.conversation) > 0 else "startup"
+        """How the session came about, as `SessionStart` hooks are told."""
         self._started = False
         self._start_context: HookOutcome | None = None
         """What SessionStart hooks have to say to the model; the first prompt takes it along."""
@@ -157,8 +158,7 @@ class TurnSteps:
         if self._started:
             return
         self._started = True
-        source = "resume" if self._resumed else "startup"
-        told = {"source": source, "model": self._agent.model}
+        told = {"source": self.source, "model": self._agent.model}
         self._start_context = await self._hooks.fire("SessionStart", told)
 
     def _announce(self, prompt: Prompt, context: str) -> None:

@@ -70,7 +70,9 @@ async def test_the_whole_life_of_a_session_is_told_in_order(project: Path) -> No
     assert end["reason"] == "other"
 
 
-async def test_a_session_that_goes_on_starts_as_resumed(project: Path, tmp_path: Path) -> None:
+async def test_hooks_are_told_whether_a_session_is_new_goes_on_or_is_a_fork(
+    project: Path, tmp_path: Path
+) -> None:
     listen(project, "SessionStart")
     store = create_project_session_store(tmp_path / "sessions")
     async with trusted(project, "One.", session_store=store) as first:
@@ -78,7 +80,12 @@ async def test_a_session_that_goes_on_starts_as_resumed(project: Path, tmp_path:
     again = trusted(project, "Two.", session_store=store, resume_session_id=first.session_id)
     async with again:
         await again.submit("On")
-    assert [each["source"] for each in heard_by_hooks(project)] == ["startup", "resume"]
+    fork = trusted(
+        project, "Three.", session_store=store, resume_session_id=first.session_id, fork_session=True
+    )
+    async with fork:
+        await fork.submit("Elsewhere")
+    assert [each["source"] for each in heard_by_hooks(project)] == ["startup", "resume", "fork"]
 
 
 async def test_a_failing_turn_is_told_as_such(project: Path) -> None:
