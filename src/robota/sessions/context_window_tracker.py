@@ -56,8 +56,11 @@ class ContextWindowTracker:
         self._threshold = check_threshold(value)
 
     def measure(self, *extra: Message) -> ContextWindowState:
-        """The model's view, with messages that are about to be recorded; costs as much as those."""
-        return window_state(self._conversation.tally.tokens(extra=extra), self.max_tokens)
+        """The model's view, with messages that are about to be recorded; costs as much as those. Nothing was
+        used as long as nothing was said, so a cleared conversation is as empty as a new one."""
+        conversation = self._conversation
+        said = extra or len(conversation.messages_for_api()) > (conversation.system is not None)
+        return window_state(conversation.tally.tokens(extra=extra) if said else 0, self.max_tokens)
 
     def note_compaction(self) -> ContextWindowState:
         """Measure what a compaction has left: nothing automatic can do better than that for a while."""
