@@ -18,12 +18,14 @@ from robota.core.permissions.subjects import TOUCHES, WRITING_TOOLS, kind_of
 
 RuleKind: TypeAlias = Literal["allow", "deny", "ask"]
 
-_KNOWN_ELSEWHERE = """
+_NAMES_ELSEWHERE = """
     AskUserQuestion BashOutput Cd CronCreate CronDelete CronList EnterPlanMode EnterWorktree ExitPlanMode
-    ExitWorktree KillBash KillShell ListMcpResourcesTool LSP Monitor PowerShell PushNotification
-    ReadMcpResourceTool RemoteTrigger ScheduleWakeup SendMessage SlashCommand StructuredOutput TaskCreate
-    TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoRead TodoWrite ToolSearch Workflow
+    ExitWorktree KillBash KillShell ListMcpResourcesTool LS LSP Monitor NotebookRead PowerShell
+    PushNotification ReadMcpResourceTool RemoteTrigger ScheduleWakeup SendMessage SlashCommand
+    StructuredOutput TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TeamCreate TeamDelete
+    TodoRead TodoWrite ToolSearch Workflow
 """
+KNOWN_ELSEWHERE = frozenset(_NAMES_ELSEWHERE.split())
 """Tools that are not in every session, or only in programs whose settings people bring along."""
 _NAME = lazy_pattern(r"[A-Za-z0-9_.:/@*-]+")
 _UNREADABLE = lazy_pattern("[\x00-\x08\x0b-\x1f\ud800-\udfff]")
@@ -153,8 +155,8 @@ def _check_domain(host: str) -> str | None:
 def find_unknown_tool(name: str, tools: Collection[str]) -> str | None:
     """What is wrong with the name of a tool, for a session that has these; names of MCP servers and names
     with wildcards may be about tools that come later."""
-    known = {*tools, *TOUCHES, *_KNOWN_ELSEWHERE.split()}
-    if name in known or "__" in name or "*" in name:
+    known = {*tools, *TOUCHES}
+    if name in known or name in KNOWN_ELSEWHERE or "__" in name or "*" in name:
         return None
     from robota.core.given import nearest, suggest  # noqa: PLC0415 - only a mistake needs it
 

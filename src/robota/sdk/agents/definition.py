@@ -26,6 +26,8 @@ OTHER_NAMES = {
     "LS": "Glob",
     "NotebookRead": "Read",
     "KillShell": "KillBash",
+    "TaskOutput": "BashOutput",
+    "TaskStop": "KillBash",
     "Task": "Agent",
 }
 """Tools that files written for other programs name, and the one here that does the same."""

@@ -18,7 +18,7 @@ from robota.core.given import nearest
 from robota.core.hooks.definition import DEFAULT_TIMEOUT, HooksConfig, claude_timeout, parse_hooks
 from robota.core.messages import Json
 from robota.core.permissions.modes import PermissionMode
-from robota.core.permissions.rules import Rule, RuleKind, RuleProblem, parse_rule
+from robota.core.permissions.rules import KNOWN_ELSEWHERE, Rule, RuleKind, RuleProblem, parse_rule
 from robota.core.plain_text import strip_controls
 from robota.sdk.agents.definition import BUILT_IN_AGENTS, OTHER_NAMES, AgentDefinition, AgentScope, Memory
 from robota.sdk.frontmatter import Document, list_markdown, read_document, split_words
@@ -320,5 +320,5 @@ def find_unknown_tools(agents: Agents, tools: Collection[str]) -> tuple[Problem,
 def _find_unknown(tool: str, tools: Collection[str]) -> str | None:
     if "__" in tool or "*" in tool or OTHER_NAMES.get(tool, tool) in {*tools, "Agent"}:
         return None
-    near = nearest(tool, tools)
+    near = None if tool in KNOWN_ELSEWHERE else nearest(tool, tools)
     return f"there is no such tool, but {near!r}" if near else "there is no such tool here"
