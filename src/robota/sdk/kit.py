@@ -126,7 +126,7 @@ class Kit:
             project.agents.definitions,
             instructions=ProjectInstructions.of(project.context.files),
             options=SubagentOptions.of(project.settings),
-            read_skills=lambda names: self.skills.preload(names),
+            read_skills=lambda agent: self.skills.preload(agent.skills, agent.plugin),
             read_notes=lambda agent: read_notes(agent, project.places),
             bring_servers=self._bring_servers,
         )

@@ -306,7 +306,7 @@ async def test_hooks_of_an_agent_live_with_it_and_stop_means_its_own_end(tmp_pat
 async def test_skills_of_an_agent_are_read_into_its_instructions(tmp_path: Path) -> None:
     shop = Workshop(
         tmp_path, [start(subagent_type="worker")], "ok", "done", agents=[define(skills=("style",))],
-        rules=FREE, subagents={"read_skills": lambda names: f"Skills: {names[0]}."},
+        rules=FREE, subagents={"read_skills": lambda agent: f"Skills: {agent.skills[0]}."},
     )  # fmt: skip
     await shop.session.submit("hi")
     assert "Skills: style." in shop.provider.requests[1].messages[0].content

@@ -75,6 +75,11 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"AgentDefinition.{place} has {wrong.text!r}: {wrong.reason}.")
 
     @property
+    def plugin(self) -> str:
+        """The plugin that brought it along."""
+        return self.name.partition(":")[0] if self.scope == "plugin" else ""
+
+    @property
     def is_claude(self) -> bool:
         """Whether its file was written for another program."""
         return self.scope == "plugin" or f"{os.sep}.claude{os.sep}" in self.source

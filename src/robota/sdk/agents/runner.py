@@ -86,7 +86,7 @@ class Subagents:
         *,
         instructions: ProjectInstructions = ProjectInstructions(),  # noqa: B008 - frozen
         options: SubagentOptions = SubagentOptions(),  # noqa: B008 - frozen
-        read_skills: Callable[[tuple[str, ...]], str] | None = None,
+        read_skills: Callable[[AgentDefinition], str] | None = None,
         read_notes: Callable[[AgentDefinition], str] | None = None,
         bring_servers: BringServers | None = None,
     ) -> None:
@@ -178,7 +178,7 @@ class Subagents:
     def _create(
         self, agent: AgentDefinition, task: AgentTask, agent_id: str, tree: Worktree | None
     ) -> Session:
-        skills = "" if self._read_skills is None or not agent.skills else self._read_skills(agent.skills)
+        skills = "" if self._read_skills is None or not agent.skills else self._read_skills(agent)
         notes = "" if self._read_notes is None else self._read_notes(agent)
         wanted = task.model or agent.model
         return create_subagent_session(

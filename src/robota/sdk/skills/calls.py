@@ -195,12 +195,13 @@ class SkillCalls:
                 return each
         raise SkillError("Only the session and its subagents can use skills.")
 
-    def preload(self, names: Iterable[str]) -> str:
-        """Skills that an agent has from the start: their texts as they are written, nothing is run."""
+    def preload(self, names: Iterable[str], plugin: str = "") -> str:
+        """Skills that an agent, maybe of a plugin, has from the start: their texts as they are written,
+        nothing is run."""
         texts = []
         for name in names:
             try:
-                skill = self.skills.require(name)
+                skill = self.skills.require(name, plugin)
                 texts.append(make_prompt(skill, skill.read_body().strip(), "when it fits the task"))
             except SkillError as error:
                 self.session.log.notice(str(error))

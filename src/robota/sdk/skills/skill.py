@@ -172,13 +172,14 @@ class Skills(Struct, frozen=True, kw_only=True):
     def __len__(self) -> int:
         return len(self.found)
 
-    def find(self, name: str) -> Skill | None:
-        """The skill of this name or alias, with or without a slash before it."""
+    def find(self, name: str, plugin: str = "") -> Skill | None:
+        """The skill of this name or alias, with or without a slash before it; rather that of the plugin."""
         name = name.removeprefix("/")
-        return self.found.get(name) or self.found.get(self.aliases.get(name, ""))
+        own = self.found.get(f"{plugin}:{name}") if plugin else None
+        return own or self.found.get(name) or self.found.get(self.aliases.get(name, ""))
 
-    def require(self, name: str) -> Skill:
-        skill = self.find(name)
+    def require(self, name: str, plugin: str = "") -> Skill:
+        skill = self.find(name, plugin)
         if skill is None:
             near = nearest(name, (*self.found, *self.aliases))
             raise SkillError(
