@@ -17,6 +17,7 @@ from robota.core.hooks import (
     merge_hooks,
     parse_hooks,
 )
+from robota.core.hooks.definition import HOOK_TYPES, read_hooks
 from robota.core.hooks.matching import matches, select_hooks
 from robota.core.messages import Json, JsonObject
 
@@ -151,11 +152,28 @@ def test_what_will_never_run_is_named() -> None:
     )
     assert describe_unsupported(config) == [
         "Hooks for 'FileChanged' never run: this program does not have that event.",
-        "The hook type 'mcp_tool' (Stop, s.json) cannot be executed.",
-        "The hook 'x' never runs: `if` has no meaning for Stop.",
+        "The Stop hook 'mcp_tool' (s.json) never runs: nothing here can execute the type 'mcp_tool'.",
+        "The Stop hook 'x' (s.json) never runs: `if` has no meaning for Stop.",
     ]
     assert config["Stop"][0].hooks[0].extra == {"server": "s"}
     assert len(describe_unsupported(config, types=["command", "mcp_tool"])) == 2
+
+
+def test_whoever_can_go_on_without_what_never_runs_is_told_where_it_stands() -> None:
+    raw = {
+        "FileChanged": [{"hooks": [command()]}],
+        "Stop": [{"hooks": [{"type": "mcp_tool"}, command("x", **{"if": "Bash(ls)"}), command("y")]}],
+    }
+    config, problems = read_hooks(raw, types=HOOK_TYPES)
+    assert [hook.command for group in config["Stop"] for hook in group.hooks] == ["y"]
+    assert (tuple(config), problems) == (
+        ("Stop",),
+        (
+            "FileChanged: its hooks never run: there is no such event here",
+            "Stop[0].hooks[0]: it never runs: nothing here can execute the type 'mcp_tool'",
+            "Stop[0].hooks[1]: it never runs: `if` has no meaning for Stop",
+        ),
+    )
 
 
 def test_layers_are_pooled() -> None:

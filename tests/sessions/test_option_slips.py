@@ -208,7 +208,7 @@ async def test_what_takes_no_effect_is_told_when_the_session_begins() -> None:
         await session.run("hi")
     assert told[:2] == [
         "Hooks for 'FileChanged' never run: this program does not have that event.",
-        "The hook type 'mcp_tool' (Stop, the options) cannot be executed.",
+        "The Stop hook 'mcp_tool' (the options) never runs: nothing here can execute the type 'mcp_tool'.",
     ]
     again: list[str] = []
     live = LiveHooks(foreign, common=dict, report=lambda outcome, call_id: None, notice=again.append)

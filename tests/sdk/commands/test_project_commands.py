@@ -82,8 +82,9 @@ async def test_doctor_names_origins_hooks_that_never_run_and_every_problem(proje
 
         assert "Settings:\n" in message
         assert "  language: ~/.robota/settings.json" in message
-        assert "Hooks that never run:\n  Hooks for 'Setup' never run" in message
-        assert "langauge" in message.partition("Problems:\n")[2]
+        problems = message.partition("Problems:\n")[2]
+        assert "settings.json:1: hooks.Setup: its hooks never run: there is no such event here." in problems
+        assert "langauge" in problems
         assert (await run(session, "status")).message.endswith(
             f"Problems: {len(session.problems)} (see /doctor)"
         )

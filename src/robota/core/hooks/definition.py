@@ -1,7 +1,8 @@
 """What a hook is and how hooks are read from settings: events, groups with a matcher, handlers.
 
 Every malformed entry and every misspelt name is reported with its place. Events and handler types that only
-other programs have are kept: settings are shared, and `describe_unsupported` lists what takes no effect here.
+other programs have are no mistakes, because settings are shared: `describe_unsupported` lists what takes no
+effect here.
 """
 
 from __future__ import annotations
@@ -145,11 +146,16 @@ def parse_hooks(
 
 
 def read_hooks(
-    raw: Json, *, source: str = "settings", default_timeout: TimeoutRule = DEFAULT_TIMEOUT
+    raw: Json,
+    *,
+    source: str = "settings",
+    default_timeout: TimeoutRule = DEFAULT_TIMEOUT,
+    types: Collection[str] | None = None,
 ) -> tuple[HooksConfig, tuple[str, ...]]:
     """The same for those who go on without what is malformed: all that can be used, and what is wrong with
-    the rest, each with its place (`PreToolUse[0].hooks[1]: …`)."""
-    reader = _Reader(source, default_timeout)
+    the rest, each with its place (`PreToolUse[0].hooks[1]: …`). With the handler `types` that there are, what
+    takes no effect belongs to the rest."""
+    reader = _Reader(source, default_timeout, types)
     config = reader.read(raw)
     return config, tuple(reader.problems)
 
@@ -203,11 +209,15 @@ def describe_unsupported(config: HooksConfig, types: Collection[str] = HOOK_TYPE
         if event not in HOOK_EVENTS and groups:
             notes[f"Hooks for {event!r} never run: this program does not have that event."] = None
         for hook in (hook for group in groups for hook in group.hooks):
-            if hook.type not in types:
-                notes[f"The hook type {hook.type!r} ({event}, {hook.source}) cannot be executed."] = None
-            if hook.condition and event not in TOOL_EVENTS:
-                notes[f"The hook {hook.label!r} never runs: `if` has no meaning for {event}."] = None
+            if why := _find_futility(hook, event, types):
+                notes[f"The {event} hook {hook.label!r} ({hook.source}) never runs: {why}."] = None
     return list(notes)
+
+
+def _find_futility(hook: HookDefinition, event: str, types: Collection[str]) -> str | None:
+    if hook.type not in types:
+        return f"nothing here can execute the type {hook.type!r}"
+    return f"`if` has no meaning for {event}" if hook.condition and event not in TOOL_EVENTS else None
 
 
 class _Reader(Struct):
@@ -215,10 +225,12 @@ class _Reader(Struct):
 
     source: str
     default_timeout: TimeoutRule
+    types: Collection[str] | None
+    """That can be executed; `None` if whatever takes no effect is kept."""
     problems: list[str] = []
 
     def read(self, raw: Json) -> HooksConfig:
-        if isinstance(raw, dict) and isinstance(raw.get("hooks"), dict):
+        if isinstance(raw, dict) and "hooks" in raw:
             raw = raw["hooks"]
         if not isinstance(raw, dict):
             self.problems.append(f"hooks: expected an object of events, got {kind_of_value(raw)}")
@@ -227,6 +239,8 @@ class _Reader(Struct):
         for event, groups in raw.items():
             if problem := _find_unknown_event(event):
                 self.problems.append(f"{event}: {problem}")
+            elif event not in HOOK_EVENTS and self.types is not None:
+                self.problems.append(f"{event}: its hooks never run: there is no such event here")
             else:
                 known[event] = self._read_groups(event, groups)
         return known
@@ -273,6 +287,9 @@ class _Reader(Struct):
         self._check_fields(place, raw, _KNOWN | _FIELDS_ELSEWHERE)
         if problem := _find_problem(hook):
             self.problems.append(f"{place}: {problem}")
+            return None
+        if self.types is not None and (why := _find_futility(hook, event, self.types)):
+            self.problems.append(f"{place}: it never runs: {why}")
             return None
         rule = hook.timeout if "timeout" in given else self.default_timeout
         return msgspec.structs.replace(

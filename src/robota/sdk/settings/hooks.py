@@ -7,9 +7,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from robota._lazy_pattern import lazy_pattern
 from robota.core.hooks.definition import (
     DEFAULT_TIMEOUT,
+    HOOK_TYPES,
     HookDefinition,
     HooksConfig,
     claude_timeout,
@@ -18,9 +18,11 @@ from robota.core.hooks.definition import (
 )
 from robota.core.permissions.globs import compile_glob
 from robota.sdk.problems import Problem
+from robota.sdk.settings.jsonc import read_place
 from robota.sdk.settings.merge import Entry, Merged, make_printable
 
-_STEP = lazy_pattern(r"([^.\[\]]+)|\[(\d+)\]")
+HANDLERS = (*HOOK_TYPES, "mcp_tool")
+"""The handler types of a session with everything."""
 
 
 def build_hooks(merged: Merged, env: Mapping[str, str], is_secret: Callable[[str], bool]) -> HooksConfig:
@@ -39,14 +41,10 @@ def build_hooks(merged: Merged, env: Mapping[str, str], is_secret: Callable[[str
             entry.value,
             source=entry.layer.path,
             default_timeout=DEFAULT_TIMEOUT if entry.layer.dialect == "robota" else claude_timeout,
+            types=HANDLERS,
         )
-        for problem in problems:
-            place, _, reason = problem.partition(": ")
-            merged.report(
-                entry.layer,
-                ("hooks", *_read_place(place)),
-                reason + ("" if reason.endswith((".", "?")) else "."),
-            )
+        for place, reason in map(take_apart, problems):
+            merged.report(entry.layer, tuple(read_place(place)), reason)
         if entry.layer.of_project:
             config = _filter(
                 config, partial(_without_secrets, is_secret=is_secret, entry=entry, merged=merged)
@@ -77,9 +75,11 @@ def _is_on(entries: Iterable[Entry]) -> bool:
     return bool(said and said[-1])
 
 
-def _read_place(place: str) -> list[str | int]:
-    """`PreToolUse[0].hooks[1]` as the keys that lead there."""
-    return [int(found[2]) if found[2] else found[1].split(" ")[0] for found in _STEP.finditer(place)]
+def take_apart(problem: str) -> tuple[str, str]:
+    """What is wrong with hooks (`PreToolUse[0].hooks[1]: …`) as the place in their file and a sentence."""
+    place, _, reason = problem.partition(": ")
+    place = place if place == "hooks" else f"hooks.{place}"
+    return place, reason if reason.endswith((".", "?")) else f"{reason}."
 
 
 def with_variables(config: HooksConfig, env: Mapping[str, str]) -> HooksConfig:

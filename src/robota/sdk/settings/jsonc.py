@@ -18,6 +18,7 @@ from robota.core.messages import Json, JsonObject
 _BLANK = lazy_pattern(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 _TEXT = lazy_pattern(r'"(?:[^"\\\n]|\\.)*+"')
 _WORD = lazy_pattern(r"[-+.\w]+")
+_STEP = lazy_pattern(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 class JsoncError(ValueError):
@@ -81,6 +82,11 @@ def find_line(text: str, path: Sequence[str | int], node: Node | None = None) ->
             break
         at, node = below.start if part is None else part.start, below
     return text.count("\n", 0, at) + 1
+
+
+def read_place(place: str) -> list[str | int]:
+    """`hooks.PreToolUse[0]` as the keys that lead there."""
+    return [int(found[2]) if found[2] else found[1].split(" ")[0] for found in _STEP.finditer(place)]
 
 
 def join_doubled(node: Node) -> tuple[Json, tuple[str, ...]]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from robota._version import __version__
-from robota.core.hooks.definition import describe_unsupported
 from robota.core.plain_text import strip_controls
 from robota.sdk.commands.effects import CommandResult
 
@@ -25,7 +24,6 @@ async def status(host: InteractiveSession, args: str) -> CommandResult:
 async def doctor(host: InteractiveSession, args: str) -> CommandResult:
     lines = [f"{title}: {text}" for title, text in await _facts(host)]
     lines += _section("Settings", _origins(host))
-    lines += _section("Hooks that never run", describe_unsupported(host.project.settings.hooks))
     problems = [str(problem) for problem in host.problems]
     lines += _section("Problems", problems) or ["Problems: none"]
     return CommandResult("\n".join(map(strip_controls, lines)))
