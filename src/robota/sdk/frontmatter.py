@@ -200,10 +200,32 @@ def _read_blocks(
             if found is not None and found["value"] and not _UNCLOSED.match(found["value"]):
                 fields[found["key"]] = " ".join(found["value"].split())
                 continue
-            at = re.search(r"line (\d+)", str(error))
-            what = f"The head of the file is not YAML there ({error}); that was left out."
-            problem = problem or Problem(path, what, number + (int(at[1]) - 1 if at else 0))
+            cause = error.__cause__
+            mark = getattr(cause, "context_mark", None) or getattr(cause, "problem_mark", None)
+            why = getattr(cause, "problem", None) or str(error)
+            what = f"`{found['key']}`" if found else "A line of the head"
+            problem = problem or Problem(
+                path, f"{what} is not YAML ({why}) and was left out.", number + (mark.line if mark else 0)
+            )
     return fields, problem
+
+
+def find_key(path: str, key: str) -> int:
+    """The line of a key in the head of a file, however it is spelt; 0 if it is not there."""
+    try:
+        with open(path, "rb") as file:
+            head = _HEAD.match(_decode(read_within(file)))
+    except OSError:  # whoever wants to name a line has told that
+        return 0
+    for number, line in enumerate(head["head"].splitlines() if head else (), 2):
+        if (found := _KEY.match(line)) and fold_key(found["key"]) == fold_key(key):
+            return number
+    return 0
+
+
+def fold_key(key: str) -> str:
+    """`max-turns`, `max_turns` and `maxTurns` as one word."""
+    return key.replace("-", "").replace("_", "").casefold()
 
 
 def list_markdown(directory: str) -> list[str]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError, StorageError
 from robota.core.messages import Json
-from robota.sdk.agents.loader import Agents, find_unknown_tools, load_agents
+from robota.sdk.agents.loader import Agents, find_unknown_names, load_agents
 from robota.sdk.agents.loader import find_homes as find_agent_homes
 from robota.sdk.auth import KeyStore
 from robota.sdk.bundle.assembly import read_plugin_servers, use_bundles
@@ -216,10 +216,10 @@ def list_definitions(project: Project) -> Iterator[str]:
 
 def fit_project(project: Project, tools: Collection[str]) -> Project:
     """Without rules and hooks for tools that a session with these does not have; they are named, and so are
-    the agents that name some."""
+    the agents that name tools and skills that are not there."""
     settings = fit_to_tools(project.settings, tools)
     found = settings.problems[len(project.settings.problems) :]
-    unknown = find_unknown_tools(project.agents, tools)
+    unknown = find_unknown_names(project.agents, tools, project.skills)
     return replace(project, settings=settings, problems=(*project.problems, *found, *unknown))
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from robota.sdk.agents.loader import Agents, find_unknown_tools, load_agents
+from robota.sdk.agents.loader import Agents, find_unknown_names, load_agents
 from robota.sdk.places import Places, find_places
+from robota.sdk.skills.loader import load_skills
 
 TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "KillBash", "Agent")
 
@@ -27,7 +28,7 @@ def write_agent(directory: Path | str, name: str, *lines: str, body: str = "Look
 
 
 def load(places: Places, *, trusted: bool = True) -> Agents:
-    """As for a session with these tools."""
+    """As for a session with these tools and the skills that are there."""
     agents = load_agents(places, trusted=trusted)
-    unknown = find_unknown_tools(agents, TOOLS)
+    unknown = find_unknown_names(agents, TOOLS, load_skills(places, trusted=trusted))
     return replace(agents, problems=(*agents.problems, *unknown))

@@ -92,7 +92,7 @@ async def test_what_is_wrong_with_an_agent_is_told_once(project: Path) -> None:
         await session.submit("go")
         [problem] = session.problems
     assert str(problem) == (
-        f"{path}: odd: It names the tool 'Grpe', which has no effect: there is no such tool, but 'Grep'."
+        f"{path}:3: odd: It names the tool 'Grpe', which has no effect: there is no such tool, but 'Grep'."
     )
     assert [notice.message for notice in notices].count(str(problem)) == 1
 

@@ -49,6 +49,10 @@ def test_section_20_33_custom_agents_override_built_ins_and_the_nearest_home_win
 
 
 def test_everything_a_head_may_say_is_read(tmp_path: Path) -> None:
+    for skill in ("style", "security"):
+        path = Path(make_places(tmp_path).project(".claude", "skills", skill, "SKILL.md"))
+        path.parent.mkdir(parents=True)
+        path.write_text("---\ndescription: x\n---\nLook.")
     agent = one(
         tmp_path,
         "name: made", "description: Reviews changes.", "model: opus", "max-turns: 7",
@@ -78,25 +82,26 @@ def test_inherit_is_the_model_of_the_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "body", "words"),
+    ("lines", "body", "line", "words"),
     [
-        (("name: made",), "x", "There is no `description:`"),
-        (("description: [",), "x", "The head of the file is not YAML"),
-        (("name: a:b", "description: x"), "x", "Its name has a colon"),
-        (("description: x",), "  ", "There are no instructions"),
-        (("description: x", "hooks: {PreTolUse: []}"), "x", "there is no event 'PreTolUse'"),
+        (("name: made",), "x", 0, "There is no `description:`"),
+        (("description: [",), "x", 2, "`description` is not YAML (expected the node content, but found"),
+        (("description: x", "name: a:b"), "x", 3, "Its name has a colon"),
+        (("description: x",), "  ", 0, "There are no instructions"),
+        (("description: x", "hooks: {PreTolUse: []}"), "x", 3, "there is no event 'PreTolUse'"),
     ],
 )
 def test_what_cannot_be_offered_is_named(
-    tmp_path: Path, lines: tuple[str, ...], body: str, words: str
+    tmp_path: Path, lines: tuple[str, ...], body: str, line: int, words: str
 ) -> None:
     places = make_places(tmp_path)
     path = write_agent(places.project(".robota", "agents"), "made", *lines, body=body)
     write_agent(places.project(".robota", "agents"), "other")
     agents = load(places)
     [problem] = agents.problems
-    assert problem.source == str(path)
+    assert (problem.source, problem.line) == (str(path), line)
     assert words in problem.message
+    assert problem.message.endswith("The agent is not offered.")
     assert set(agents.definitions) == {*BUILT_IN_AGENTS, "other"}
 
 
@@ -119,6 +124,11 @@ def test_what_cannot_be_offered_is_named(
         ("initialPrompt: go", "`initialPrompt` takes no effect: it is for an agent that leads a session"),
         ("mcpServers: [github, 3]", "`mcpServers` has 3, neither a name nor a definition"),
         ("permisionMode: plan", "`permisionMode` is not known; did you mean `permissionMode`?"),
+        ("skills: [style]", "It names the skill 'style', which has no effect: there is no such skill here."),
+        (
+            "hooks: {Setup: [{hooks: [{type: command, command: 'true'}]}]}",
+            "hooks.Setup: its hooks never run: there is no such event here.",
+        ),
     ],
 )
 def test_what_takes_no_effect_is_named_and_the_rest_is_used(tmp_path: Path, line: str, words: str) -> None:

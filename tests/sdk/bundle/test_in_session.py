@@ -72,6 +72,23 @@ async def test_everything_a_plugin_brings_along_works_in_a_session(places: Place
         assert descriptions["helper:audit"] == "(helper) Look for mistakes."
 
 
+async def test_an_agent_of_a_plugin_names_the_skills_of_its_plugin_without_its_name(places: Places) -> None:
+    agent = "---\nname: lead\ndescription: Leads.\nskills: audit, sing\n---\nLead.\n"
+    root = approve(places, "helper", whole_plugin() | {"agents/lead.md": agent})
+    start = [call("Agent", subagent_type="helper:lead", prompt="Go.", description="Lead")]
+    provider = ScriptedProvider(start, "led", "done")
+    async with InteractiveSession(
+        cwd=places.cwd, provider=provider, permission_mode="bypassPermissions"
+    ) as session:
+        await session.submit("Lead.")
+        assert "Audit with " in provider.requests[1].messages[0].content
+        told = [str(problem) for problem in session.problems]
+    assert [each for each in told if "names the skill" in each] == [
+        f"{root}/agents/lead.md:4: helper:lead: It names the skill 'sing', which has no effect: "
+        "there is no such skill here."
+    ]
+
+
 async def test_turning_a_plugin_off_takes_all_of_it_out_of_the_session_and_on_brings_it_back(
     places: Places,
 ) -> None:

@@ -156,7 +156,7 @@ def test_broken_rules_are_named_and_count_for_all_files(disk: Disk) -> None:
     assert list(disk.texts().values()) == ["body of a", "body of b", "body of c"]
     first, second = disk.problems()
     assert first.startswith("~/work/project/.claude/rules/a.md:")
-    assert "The head of the file is not YAML" in first
+    assert "`paths` is not YAML" in first
     assert second == (
         "~/work/project/.claude/rules/b.md: paths: The glob src/{a cannot be used, because there is a `{` "
         "without `}`; the rule counts for all files."

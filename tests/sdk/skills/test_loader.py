@@ -157,6 +157,25 @@ def test_broken_rules_of_the_format_are_told_and_the_skill_is_there(places: Plac
         assert said in told
 
 
+def test_what_a_head_says_in_vain_is_named_with_its_line(places: Places) -> None:
+    lines = (
+        "description: x",
+        "user-invokable: false",
+        "disable-model-invocation: maybe",
+        "hooks:",
+        "  Setup: [{hooks: [{type: command, command: 'true'}]}]",
+        "  PreToolUse: 3",
+        "version: 2",
+    )
+    path = write_skill(places, "odd", "\n".join(("---", *lines, "---", ".")))
+    assert [str(problem) for problem in load_skills(places).problems] == [
+        f"{path}:5: odd: hooks.Setup: its hooks never run: there is no such event here.",
+        f"{path}:5: odd: hooks.PreToolUse: expected a list of groups, got a value of type int.",
+        f"{path}:3: odd: `user-invokable` is not known; did you mean `user-invocable`?",
+        f"{path}:4: odd: `disable-model-invocation` is 'maybe', neither true nor false; it was left out.",
+    ]
+
+
 def test_what_is_no_file_of_text_is_left_out_and_named(places: Places) -> None:
     os.makedirs(places.project(".claude", "skills", "folder", "SKILL.md"))
     binary = write_skill(places, "binary")

@@ -15,16 +15,31 @@ from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
 from robota.core.given import nearest
-from robota.core.hooks.definition import DEFAULT_TIMEOUT, HooksConfig, claude_timeout, parse_hooks
+from robota.core.hooks.definition import (
+    DEFAULT_TIMEOUT,
+    HooksConfig,
+    claude_timeout,
+    parse_hooks,
+    read_hooks,
+)
 from robota.core.messages import Json
 from robota.core.permissions.modes import PermissionMode
 from robota.core.permissions.rules import KNOWN_ELSEWHERE, Rule, RuleKind, RuleProblem, parse_rule
 from robota.core.plain_text import strip_controls
 from robota.sdk.agents.definition import BUILT_IN_AGENTS, OTHER_NAMES, AgentDefinition, AgentScope, Memory
-from robota.sdk.frontmatter import Document, list_markdown, read_document, split_words
+from robota.sdk.frontmatter import (
+    Document,
+    find_key,
+    fold_key,
+    list_markdown,
+    read_document,
+    split_words,
+)
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.settings.claude_rules import translate_rule
+from robota.sdk.settings.hooks import HANDLERS, take_apart
+from robota.sdk.skills.skill import Skills
 
 _MODES: Mapping[str, PermissionMode] = {mode: mode for mode in get_args(PermissionMode)}
 _MEMORIES: Mapping[str, Memory] = {kind: kind for kind in get_args(Memory) if kind}
@@ -36,7 +51,7 @@ _NOT_HERE = {
     "initialPrompt": "it is for an agent that leads a session, and here agents are given tasks",
     "allowedTools": "that is a key of skills, the list of an agent is called `tools`",
 }
-_SPELLINGS = {name.casefold(): name for name in (*_READ, *_NOT_HERE)}
+_SPELLINGS = {fold_key(name): name for name in (*_READ, *_NOT_HERE)}
 
 INLINE = "the agents of this session"
 NONE: Mapping[str, Mapping[str, Json]] = {}
@@ -73,7 +88,7 @@ def load_agents(
             if agent.name in here:
                 first = here[agent.name].source
                 what = f"Another file, {first}, has an agent of this name, which counts: rename one of them."
-                problems.append(Problem(path, what, subject=agent.name))
+                problems.append(Problem(path, what, find_key(path, "name"), agent.name))
             else:
                 here[agent.name] = agent
         found = here | found
@@ -112,17 +127,20 @@ def _read_agent(path: str, scope: AgentScope, root: str, problems: list[Problem]
         problems.append(Problem(path, f"The file cannot be read ({error.strerror}): the agent is missing."))
         return None
     if document.problem is not None:
-        problems.append(document.problem)
+        problems.append(tell_unreadable(document.problem))
         return None
     return _Reader(path, root, _with_known_spellings(document), problems).read(scope)
 
 
+def tell_unreadable(problem: Problem) -> Problem:
+    """What cannot be read may have been a guard."""
+    name = os.path.splitext(os.path.basename(problem.source))[0]
+    return replace(problem, message=f"{problem.message} The agent is not offered.", subject=name)
+
+
 def _with_known_spellings(document: Document) -> Document:
     """`max-turns` and `max_turns` are `maxTurns`."""
-    fields = {
-        _SPELLINGS.get(str(key).replace("-", "").replace("_", "").casefold(), str(key)): value
-        for key, value in document.fields.items()
-    }
+    fields = {_SPELLINGS.get(fold_key(str(key)), str(key)): value for key, value in document.fields.items()}
     return replace(document, fields=fields)
 
 
@@ -181,7 +199,7 @@ class _Reader(Struct):
         name = document.text("name") or os.path.splitext(os.path.basename(self.path))[0]
         name = strip_controls(name).strip()
         if reason := self._find_obstacle(name):
-            self._tell(f"{reason} The agent is not offered.", name)
+            self._tell(f"{reason} The agent is not offered.", name, "name" if ":" in name else "")
             return None
         hooks = self._read_hooks(name)
         if hooks is None:
@@ -192,7 +210,11 @@ class _Reader(Struct):
         denied, asked = self._read_tools("disallowedTools", "deny", name)
         servers, own_servers, odd = read_agent_servers(document)
         for each in odd:
-            self._tell(f"`mcpServers` has {each!r}, neither a name nor a definition; it was left out.", name)
+            self._tell(
+                f"`mcpServers` has {each!r}, neither a name nor a definition; it was left out.",
+                name,
+                "mcpServers",
+            )
         return AgentDefinition(
             name=name,
             description=document.text("description"),
@@ -217,8 +239,10 @@ class _Reader(Struct):
             scope=scope,
         )
 
-    def _tell(self, message: str, subject: str) -> None:
-        self.problems.append(Problem(self.path, message, subject=subject))
+    def _tell(self, message: str, subject: str, key: str = "") -> None:
+        """`key` of the head is to blame."""
+        line = find_key(self.path, key) if key else 0
+        self.problems.append(Problem(self.path, message, line, subject))
 
     def _find_obstacle(self, name: str) -> str:
         if not self.document.text("description"):
@@ -232,27 +256,32 @@ class _Reader(Struct):
         raw = self.document.fields.get("hooks")
         if raw is None:
             return {}
+        timeout = claude_timeout if self.is_claude else DEFAULT_TIMEOUT
         try:
-            return parse_hooks(
-                raw, source=self.path, default_timeout=claude_timeout if self.is_claude else DEFAULT_TIMEOUT
-            )
+            parse_hooks(raw, source=self.path, default_timeout=timeout)
         except ConfigurationError as error:
-            self._tell(f"{error} The agent is not offered.", name)
+            self._tell(f"{error} The agent is not offered.", name, "hooks")
             return None
+        hooks, futile = read_hooks(raw, source=self.path, default_timeout=timeout, types=HANDLERS)
+        for place, reason in map(take_apart, futile):
+            self._tell(f"{place}: {reason}", name, "hooks")
+        return hooks
 
     def _check_keys(self, name: str) -> None:
         fields = self.document.fields
         for key, reason in _NOT_HERE.items():
             if key in fields:
-                self._tell(f"`{key}` takes no effect: {reason}.", name)
-        for key in fields.keys() - {*_READ, *_NOT_HERE}:
-            if near := nearest(key, _READ, 0.85):
-                self._tell(f"`{key}` is not known; did you mean `{near}`?", name)
+                self._tell(f"`{key}` takes no effect: {reason}.", name, key)
+        for key in fields:
+            if key not in (*_READ, *_NOT_HERE) and (near := nearest(key, _READ, 0.85)):
+                self._tell(f"`{key}` is not known; did you mean `{near}`?", name, key)
 
     def _read_turns(self, name: str) -> int:
         text = self.document.text("maxTurns")
         if text and not (text.isdecimal() and int(text)):
-            self._tell(f"`maxTurns` is {text!r}, not a number of at least 1; there is no limit.", name)
+            self._tell(
+                f"`maxTurns` is {text!r}, not a number of at least 1; there is no limit.", name, "maxTurns"
+            )
             return 0
         return int(text or 0)
 
@@ -260,7 +289,7 @@ class _Reader(Struct):
         text = self.document.text(key)
         if text and text not in choices:
             self._tell(
-                f"`{key}` is {text!r}, which is not one of {', '.join(choices)}; it was left out.", name
+                f"`{key}` is {text!r}, which is not one of {', '.join(choices)}; it was left out.", name, key
             )
             return ""
         return text
@@ -273,6 +302,7 @@ class _Reader(Struct):
         self._tell(
             f"`permissionMode` is {text!r}, which is not one of {', '.join(_MODES)}; it is read as default.",
             name,
+            "permissionMode",
         )
         return "default"
 
@@ -299,22 +329,31 @@ class _Reader(Struct):
                 asked.append(rule.tool or "*")
                 outcome = f" Every call{f' of {rule.tool}' if rule.tool else ''} is asked about."
             if problem:
-                self._tell(f"`{key}` has {word!r}: {problem.rstrip('.')}.{outcome}", name)
+                self._tell(f"`{key}` has {word!r}: {problem.rstrip('.')}.{outcome}", name, key)
         return tuple(read), tuple(asked)
 
 
-def find_unknown_tools(agents: Agents, tools: Collection[str]) -> tuple[Problem, ...]:
-    """The tools that agents name and a session with these does not have. Those of servers may come later."""
+def find_unknown_names(agents: Agents, tools: Collection[str], skills: Skills) -> tuple[Problem, ...]:
+    """The tools and skills that agents name and a session with these does not have. Tools of servers may come
+    later."""
     return tuple(
-        Problem(
-            agent.source, f"It names the tool {name!r}, which has no effect: {wrong}.", subject=agent.name
-        )
+        Problem(agent.source, what, find_key(agent.source, key), agent.name)
         for agent in agents.definitions.values()
-        for name in dict.fromkeys(
-            word.partition("(")[0] for word in (*(agent.tools or ()), *agent.disallowed_tools)
-        )
-        if agent.source and (wrong := _find_unknown(name, tools))
+        if agent.source
+        for key, what in _find_unknown_names(agent, tools, skills)
     )
+
+
+def _find_unknown_names(
+    agent: AgentDefinition, tools: Collection[str], skills: Skills
+) -> Iterator[tuple[str, str]]:
+    for key, words in (("tools", agent.tools or ()), ("disallowedTools", agent.disallowed_tools)):
+        for name in dict.fromkeys(word.partition("(")[0] for word in words):
+            if wrong := _find_unknown(name, tools):
+                yield key, f"It names the tool {name!r}, which has no effect: {wrong}."
+    for name in agent.skills:
+        if skills.find(name, agent.plugin) is None:
+            yield "skills", f"It names the skill {name!r}, which has no effect: there is no such skill here."
 
 
 def _find_unknown(tool: str, tools: Collection[str]) -> str | None:

@@ -252,11 +252,13 @@ class SkillCalls:
             claude_timeout,
             read_hooks,
         )
+        from robota.sdk.settings.hooks import HANDLERS  # noqa: PLC0415 - likewise
 
         hooks = self.session.hooks
         timeout = DEFAULT_TIMEOUT if skill.dialect == "robota" else claude_timeout
-        config, problems = read_hooks(dict(skill.hooks), source=skill.path, default_timeout=timeout)
-        self._tell(Problem(skill.path, problem, subject=skill.name) for problem in problems)
+        config, _ = read_hooks(  # what is wrong with others was told when the skill was found
+            dict(skill.hooks), source=skill.path, default_timeout=timeout, types=HANDLERS
+        )
         if isinstance(hooks, LiveHooks) and config:
             try:
                 hooks.add(config)

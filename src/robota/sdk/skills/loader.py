@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota._lazy_pattern import lazy_pattern
-from robota.sdk.frontmatter import Document, read_head
+from robota.core.given import nearest
+from robota.sdk.frontmatter import Document, find_key, read_head
 from robota.sdk.places import Places
 from robota.sdk.problems import Problem
 from robota.sdk.skills.skill import Dialect, Offer, Skill, Skills, stamp_of
@@ -26,6 +27,12 @@ MAX_DEPTH = 5
 _NAME = lazy_pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _CALLABLE = lazy_pattern(r"[^\s/\\\x00-\x1f\x7f][^\s\\\x00-\x1f\x7f]*")
 """What can be typed behind a slash as one word."""
+_KEYS = (
+    "name", "description", "when_to_use", "argument-hint", "arguments", "disable-model-invocation",
+    "user-invocable", "allowed-tools", "disallowed-tools", "model", "effort", "context", "agent",
+    "background", "hooks", "paths", "shell", "max-turns", "compatibility", "license", "metadata",
+)  # fmt: skip
+_FLAGS = ("disable-model-invocation", "user-invocable", "background")
 _OFFERS: tuple[Offer, ...] = ("on", "name-only", "user-invocable-only", "off")
 
 
@@ -196,41 +203,34 @@ class _Taken(Struct):
 
     def check(self, skill: Skill, directory: str) -> None:
         """Tell what a skill does against the rules of its format, as far as people and models will notice."""
-        head, path = skill.head, skill.path
+        head = skill.head
         if not _CALLABLE.fullmatch(skill.name):
-            self.tell(
-                path, skill.name, "Its name has characters that cannot be typed as a command: rename it."
-            )
+            what = "Its name has characters that cannot be typed as a command: rename it."
+            self.tell(skill.path, skill.name, what)
+        if head.fields.get("hooks") is not None:
+            self._check_hooks(skill)
+        for key, what in _find_wrong_keys(head):
+            self.tell(skill.path, skill.name, what, key)
         if skill.is_command or head.problem is not None:
             return
-        if not head.text("description"):
-            self.tell(path, skill.name, "It has no `description`, by which models choose it: add one.")
-        elif len(head.text("description")) > 1024:
-            self.tell(path, skill.name, "Its `description` is longer than 1,024 characters: shorten it.")
         if len(directory) > 64 or not _NAME.fullmatch(directory):
-            self.tell(
-                path,
-                skill.name,
-                "Names of skills are at most 64 characters: small letters, digits, and hyphens between them.",
-            )
-        if len(head.text("compatibility")) > 500:
-            self.tell(path, skill.name, "Its `compatibility` is longer than 500 characters: shorten it.")
-        if head.text("context") not in ("", "fork", "inline"):
-            self.tell(
-                path, skill.name, f"Its `context` {head.text('context')!r} has no meaning; there is 'fork'."
-            )
+            what = "It is called by its directory's name, which others may refuse: at most 64 characters,"
+            what += " small letters, digits, and hyphens between them."
+            self.tell(skill.path, skill.name, what)
+        for key, what in _find_slips(skill):
+            self.tell(skill.path, skill.name, what, key)
 
-        if skill.shell != "bash":
-            self.tell(
-                path, skill.name, f"Its commands are for {skill.shell!r} and are not run; there is 'bash'."
-            )
-        if head.flag("background"):
-            self.tell(
-                path, skill.name, "`background` has no effect: the turn waits for what its subagent says."
-            )
+    def _check_hooks(self, skill: Skill) -> None:
+        from robota.core.hooks.definition import read_hooks  # noqa: PLC0415 - few skills have hooks
+        from robota.sdk.settings.hooks import HANDLERS, take_apart  # noqa: PLC0415 - likewise
 
-    def tell(self, source: str, subject: str, message: str) -> None:
-        self.problems.append(Problem(source, message, subject=subject))
+        _, problems = read_hooks(skill.head.fields["hooks"], types=HANDLERS)
+        for place, reason in map(take_apart, problems):
+            self.tell(skill.path, skill.name, f"{place}: {reason}", "hooks")
+
+    def tell(self, source: str, subject: str, message: str, key: str = "") -> None:
+        """`key` of the head of the file is to blame."""
+        self.problems.append(Problem(source, message, find_key(source, key) if key else 0, subject))
 
     def settle(self) -> Skills:
         aliases: dict[str, str] = {}
@@ -240,8 +240,35 @@ class _Taken(Struct):
                 aliases[wish] = skill.name
             elif wish == skill.head.text("name") and other is not skill and not skill.plugin:
                 why = f"that of {other.path}" if other else "no word that can be typed as a command"
-                self.tell(skill.path, skill.name, f"Its `name` {wish!r} is {why}; call it by its own.")
+                what = f"Its `name` {wish!r} is {why}; it is called by its directory's."
+                self.tell(skill.path, skill.name, what, "name")
         return Skills(found=self.skills, aliases=aliases, problems=tuple(self.problems))
+
+
+def _find_wrong_keys(head: Document) -> Iterator[tuple[str, str]]:
+    """Keys that are almost known, and switches that are neither on nor off: one of them may hide a skill."""
+    for key in head.fields:
+        if key not in (*_KEYS, "when-to-use", "maxTurns") and (near := nearest(key, _KEYS, 0.85)):
+            yield key, f"`{key}` is not known; did you mean `{near}`?"
+    for key in _FLAGS:
+        if head.text(key) and head.flag(key) != head.flag(key, True):
+            yield key, f"`{key}` is {head.text(key)!r}, neither true nor false; it was left out."
+
+
+def _find_slips(skill: Skill) -> Iterator[tuple[str, str]]:
+    """Keys of the head, and what is wrong with them."""
+    head = skill.head
+    if not head.text("description"):
+        yield "", "It has no `description`, by which models choose it: add one."
+    for key, limit in (("description", 1024), ("compatibility", 500)):
+        if len(head.text(key)) > limit:
+            yield key, f"Its `{key}` is longer than {limit:,} characters: shorten it."
+    if head.text("context") not in ("", "fork", "inline"):
+        yield "context", f"Its `context` {head.text('context')!r} has no meaning; there is 'fork'."
+    if skill.shell != "bash":
+        yield "shell", f"Its commands are for {skill.shell!r} and are not run; there is 'bash'."
+    if head.flag("background"):
+        yield "background", "`background` has no effect: the turn waits for what its subagent says."
 
 
 def _describe(head: Document, name: str, home: Home) -> str:
