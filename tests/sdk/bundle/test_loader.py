@@ -180,6 +180,57 @@ def test_a_tool_that_cannot_be_offered_is_named(tmp_path: Path, tool: Any, said:
     assert any(said in each for each in problems)
 
 
+def test_a_manifest_may_name_the_files_of_skills_that_lie_in_the_usual_place(tmp_path: Path) -> None:
+    files = {
+        ".claude-plugin/plugin.json": {"name": "pack", "skills": ["skills/one/SKILL.md", "./skills/two"]},
+        "skills/one/SKILL.md": skill("one"),
+        "skills/two/SKILL.md": skill("two"),
+    }
+    write_files(tmp_path / "pack", files)
+    loader = BundlePluginLoader(tmp_path)
+    [plugin] = loader.load_all()
+
+    assert [each.name for each in plugin.skills] == ["pack:one", "pack:two"]
+    assert loader.problems == ()
+
+
+def test_what_is_wrong_with_hooks_is_named_with_its_line(tmp_path: Path) -> None:
+    hooks = """{
+  "hooks": {
+    "Setup": [{"hooks": [{"type": "command", "command": "true"}]}],
+    "PreToolUse": [
+      {"matcher": "Write(docs/**)", "hooks": [{"type": "command", "command": "true"}]},
+      {"hooks": [{"type": "telepathy", "thought": "stop"}]}
+    ]
+  }
+}"""
+    pack = {".claude-plugin/plugin.json": {"name": "pack"}, "hooks/hooks.json": hooks}
+    write_files(tmp_path / "pack", pack)
+    listed = {
+        ".claude-plugin/plugin.json": {"name": "list"},
+        "hooks/hooks.json": {"hooks": [{"event": "Stop"}]},
+    }
+    write_files(tmp_path / "list", listed)
+    loader = BundlePluginLoader(tmp_path)
+    loader.load_all()
+
+    assert [(each.line, each.subject, each.message) for each in loader.problems] == [
+        (1, "list: hooks", "expected an object of events, got a list."),
+        (3, "pack: hooks.Setup", "its hooks never run: there is no such event here."),
+        (
+            5,
+            "pack: hooks.PreToolUse[0].matcher",
+            "'Write(docs/**)' is neither a list of names nor a regular expression "
+            "(multiple repeat at position 12).",
+        ),
+        (
+            6,
+            "pack: hooks.PreToolUse[1].hooks[0]",
+            "it never runs: nothing here can execute the type 'telepathy'.",
+        ),
+    ]
+
+
 def test_what_nothing_here_uses_is_named(tmp_path: Path) -> None:
     files = whole_plugin(lspServers={"go": {"command": "gopls"}}, unknown={"is": "ignored"})
     write_files(tmp_path / "helper", {**files, "themes/dark.json": {}, "bin/tool": "#!/bin/sh\n"})

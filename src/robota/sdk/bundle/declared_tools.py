@@ -14,7 +14,6 @@ from robota.core.permissions.rules import RuleKind, RuleProblem, parse_rule
 from robota.sdk.bundle.bundle import PluginPermissions, ToolDefinition, substitute
 from robota.sdk.bundle.manifest import list_texts
 from robota.sdk.bundle.places import Declared
-from robota.sdk.problems import Problem
 
 MAX_NAME = 64
 """Characters that every service takes in the name of a tool."""
@@ -53,7 +52,7 @@ def read_tools(
             name = name_tool(plugin, tool.name)
             wrong = _find_problem(tool, name, taken)
             if wrong:
-                _tell(declared, source, f"tools[{place}]", f"{wrong}: the tool is not offered.")
+                declared.tell(source, f"tools[{place}]", f"{wrong}: the tool is not offered.")
                 continue
             taken.add(name)
             yield ToolDefinition(
@@ -73,7 +72,7 @@ def _read_tool(declared: Declared, source: str, place: str, given: Json) -> _Too
         return msgspec.convert(given, _Tool)
     except msgspec.ValidationError as error:
         what = f"{str(error).rstrip('.')}: the tool is not offered. It needs name, description, command."
-        _tell(declared, source, place, what)
+        declared.tell(source, place, what)
         return None
 
 
@@ -99,16 +98,16 @@ def read_permissions(declared: Declared, variables: Mapping[str, str]) -> Plugin
     for value, source in declared.values("permissions"):
         if not isinstance(value, dict):
             what = f"An object with allow, ask and deny was expected, not {kind_of_value(value)}."
-            _tell(declared, source, "permissions", what)
+            declared.tell(source, "permissions", what)
             continue
         for kind in _KINDS:
             for text in list_texts(value.get(kind)):
                 rule = parse_rule(substitute(text, variables), kind=kind)
                 if isinstance(rule, RuleProblem):
-                    _tell(declared, source, f"permissions.{kind}", f"{text!r}: {rule.reason}; left out.")
+                    declared.tell(source, f"permissions.{kind}", f"{text!r}: {rule.reason}; left out.")
                 elif kind == "allow" and _is_too_wide(rule.tool, rule.pattern):
                     what = f"{text!r} allows more than a plugin may have; write which calls. It was left out."
-                    _tell(declared, source, "permissions.allow", what)
+                    declared.tell(source, "permissions.allow", what)
                 else:
                     rules[kind].append(rule.text.strip())
     return PluginPermissions(**{kind: tuple(found) for kind, found in rules.items()})
@@ -117,7 +116,3 @@ def read_permissions(declared: Declared, variables: Mapping[str, str]) -> Plugin
 def _is_too_wide(tool: str, pattern: str | None) -> bool:
     everything = pattern is None or not pattern.strip("* /.:")
     return everything and (tool in _TOO_WIDE or "*" in tool)
-
-
-def _tell(declared: Declared, source: str, subject: str, message: str) -> None:
-    declared.problems.append(Problem(source, message, subject=f"{declared.site.name}: {subject}"))

@@ -12,6 +12,7 @@ from robota.core.messages import Json, JsonObject
 from robota.sdk.bundle.bundle import BundleSite
 from robota.sdk.bundle.manifest import COMPONENTS, NOT_HERE, Manifest, read_object
 from robota.sdk.problems import Problem
+from robota.sdk.settings.jsonc import find_line_in
 
 _USUAL = {"skills": "skills", "commands": "commands", "agents": "agents"}
 _OTHER_FILES: Mapping[str, str] = {
@@ -83,24 +84,24 @@ class Declared(Struct):
                 if isinstance(file, str):
                     yield file
                 else:
-                    self._tell(source, f"{component}.{name}", "It names no file, so it was left out.")
+                    self.tell(source, f"{component}.{name}", "It names no file, so it was left out.")
             return
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, str):
                 yield each
             else:
                 what = f"A path was expected, not {kind_of_value(each)}; it was left out."
-                self._tell(source, component, what)
+                self.tell(source, component, what)
 
     def locate(self, text: str, component: str, source: str = "") -> str | None:
         """A path of the plugin; `None` with a problem if it leads out of it or nothing is there."""
         path = os.path.normpath(os.path.join(self.site.root, text))
         real, root = os.path.realpath(path), os.path.realpath(self.site.root)
         if real != root and not real.startswith(root + os.sep):
-            self._tell(source or path, component, f"{text!r} leads out of the plugin; it was left out.")
+            self.tell(source or path, component, f"{text!r} leads out of the plugin; it was left out.")
             return None
         if not os.path.exists(path):
-            self._tell(source or path, component, f"There is no {text!r} in the plugin; it was left out.")
+            self.tell(source or path, component, f"There is no {text!r} in the plugin; it was left out.")
             return None
         return path
 
@@ -119,7 +120,7 @@ class Declared(Struct):
                 continue
             if not isinstance(value, str):
                 what = f"A path or an object was expected, not {kind_of_value(value)}; it was left out."
-                self._tell(source, component, what)
+                self.tell(source, component, what)
                 continue
             path = self.locate(value, component, source)
             if path is None or os.path.realpath(path) in seen:
@@ -140,14 +141,17 @@ class Declared(Struct):
             for _, source in self.values(component):
                 found[component] = source
         for component, source in found.items():
-            self._tell(source, component, f"It takes no effect: {NOT_HERE[component]}.")
+            self.tell(source, component, f"It takes no effect: {NOT_HERE[component]}.")
         for name, why in (
             ("bin", "programs of plugins are not put on the path"),
             ("settings.json", "a plugin changes no settings"),
         ):
             path = os.path.join(self.site.root, name)
             if os.path.exists(path) and os.path.exists(os.path.join(self.site.root, ".claude-plugin")):
-                self._tell(path, name, f"It takes no effect: {why}.")
+                self.tell(path, name, f"It takes no effect: {why}.")
 
-    def _tell(self, source: str, subject: str, message: str) -> None:
-        self.problems.append(Problem(source, message, subject=f"{self.site.name}: {subject}"))
+    def tell(self, source: str, subject: str, message: str) -> None:
+        """Name what is wrong with what stands in a file of the plugin under these keys."""
+        name = f"{self.site.name}: {subject}" if subject else self.site.name
+        line = find_line_in(source, subject) if subject else 0
+        self.problems.append(Problem(source, message, line, name))

@@ -13,7 +13,7 @@ from robota.core.given import kind_of_value
 from robota.core.hooks.definition import HookDefinition, HooksConfig, claude_timeout, merge_hooks, read_hooks
 from robota.core.messages import Json, JsonObject
 from robota.sdk.agents.definition import AgentDefinition
-from robota.sdk.agents.loader import read_plugin_agent
+from robota.sdk.agents.loader import read_plugin_agent, tell_unreadable
 from robota.sdk.bundle.bundle import BundlePlugin, BundleSite, PluginPermissions, substitute, substitute_all
 from robota.sdk.bundle.declared_tools import read_permissions, read_tools
 from robota.sdk.bundle.manifest import Manifest, make_manifest, read_manifest
@@ -21,7 +21,7 @@ from robota.sdk.bundle.options import read_options
 from robota.sdk.bundle.places import Declared
 from robota.sdk.frontmatter import list_markdown, read_document
 from robota.sdk.problems import Problem
-from robota.sdk.settings.hooks import with_variables
+from robota.sdk.settings.hooks import HANDLERS, take_apart, with_variables
 from robota.sdk.skills.loader import FILE, Found, Home, list_files, read_skills
 from robota.sdk.skills.skill import Skill
 
@@ -56,7 +56,7 @@ class _Reader(Struct):
 
     def read(self) -> BundlePlugin:
         site, manifest = self.site, self.manifest
-        options = read_options(manifest, site, self._tell)
+        options = read_options(manifest, site, self.declared.tell)
         variables = {**site.variables(), **options.shown}
         for_commands = {**variables, **options.secret}
         permissions = read_permissions(self.declared, variables)
@@ -82,25 +82,24 @@ class _Reader(Struct):
         if not any((plugin.skills, plugin.agents, plugin.hooks, plugin.servers, plugin.tools)) and not (
             plugin.system_prompt or permissions != PluginPermissions() or self.problems
         ):
-            self._tell(site.root, "", "It brings nothing along that a session could use.")
+            self.declared.tell(site.root, "", "It brings nothing along that a session could use.")
         return plugin
-
-    def _tell(self, source: str, subject: str, message: str) -> None:
-        name = f"{self.site.name}: {subject}" if subject else self.site.name
-        self.problems.append(Problem(source, message, subject=name))
 
     def _may_have(self, component: str, source: str) -> bool:
         """Whether the manifest declares it; one that lists its features may have no others."""
         if self.manifest.declares(component):
             return True
         what = f"Its manifest does not declare {component} under `features`, so they were left out."
-        self._tell(source, component, what)
+        self.declared.tell(source, component, what)
         return False
 
     # --- skills and commands --------------------------------------------------------------------------
 
     def _read_skills(self, variables: Mapping[str, str], permissions: PluginPermissions) -> tuple[Skill, ...]:
-        found = read_skills([*self._find_skills(variables), *self._find_commands(variables)])
+        files: dict[str, tuple[Home, Found]] = {}  # a manifest may also name what lies in the usual place
+        for home, file in (*self._find_skills(variables), *self._find_commands(variables)):
+            files.setdefault(file[2], (home, file))
+        found = read_skills(files.values())
         self.problems += [
             replace(problem, subject=f"{self.site.name}: {problem.subject}") for problem in found.problems
         ]
@@ -115,7 +114,7 @@ class _Reader(Struct):
         ]
         if beyond := [rule for rule in skill.allowed_tools if rule not in granted]:
             what = f"Its `allowed-tools` ask for more than the plugin's `permissions`: {', '.join(beyond)}."
-            self._tell(skill.path, skill.name, f"{what} That was left out.")
+            self.declared.tell(skill.path, skill.name, f"{what} That was left out.")
         return replace(skill, granted=tuple(granted))
 
     def _find_skills(self, variables: Mapping[str, str]) -> Iterator[tuple[Home, Found]]:
@@ -126,14 +125,16 @@ class _Reader(Struct):
             paths = [self.site.root]
         if paths and not self._may_have("skills", paths[0]):
             return
-        for path in paths:
+        for path in dict.fromkeys(each.removesuffix(f"{os.sep}{FILE}") for each in paths):
             if os.path.isfile(os.path.join(path, FILE)):
                 name = self.manifest.name if path == self.site.root else os.path.basename(path)
                 yield home, (name, "", os.path.join(path, FILE))
             elif os.path.isdir(path):
                 yield from ((home, found) for found in list_files(replace(home, path=path)))
             else:
-                self._tell(path, "skills", f"A directory with a {FILE} was expected; it was left out.")
+                self.declared.tell(
+                    path, "skills", f"A directory with a {FILE} was expected; it was left out."
+                )
 
     def _find_commands(self, variables: Mapping[str, str]) -> Iterator[tuple[Home, Found]]:
         home = Home("", is_commands=True, plugin=self.manifest.name, variables=variables)
@@ -146,7 +147,7 @@ class _Reader(Struct):
             elif path.endswith(".md"):
                 yield home, (os.path.basename(path).removesuffix(".md"), "", path)
             else:
-                self._tell(path, "commands", "A Markdown file was expected; it was left out.")
+                self.declared.tell(path, "commands", "A Markdown file was expected; it was left out.")
 
     # --- agents ---------------------------------------------------------------------------------------
 
@@ -164,16 +165,18 @@ class _Reader(Struct):
             if first == path:
                 yield agent
             else:
-                self._tell(path, agent.name, f"It was left out: {first} has an agent of this name.")
+                self.declared.tell(path, agent.name, f"It was left out: {first} has an agent of this name.")
 
     def _read_agent(self, path: str, prefix: str, variables: Mapping[str, str]) -> AgentDefinition | None:
         try:
             document = read_document(path)
         except OSError as error:
-            self._tell(path, "agents", f"The file cannot be read ({error.strerror}): the agent is missing.")
+            self.declared.tell(
+                path, "agents", f"The file cannot be read ({error.strerror}): the agent is missing."
+            )
             return None
         if document.problem is not None:
-            self.problems.append(document.problem)
+            self.problems.append(tell_unreadable(document.problem))
             return None
         document = replace(document, body=substitute(document.body, variables))
         name = os.path.basename(path).removesuffix(".md")
@@ -186,10 +189,9 @@ class _Reader(Struct):
         for value, source in self.declared.objects("hooks", os.path.join("hooks", "hooks.json")):
             if not self._may_have("hooks", source):
                 break
-            config, wrong = read_hooks(value, source=source, default_timeout=claude_timeout)
-            for problem in wrong:
-                place, _, reason = problem.partition(": ")
-                self._tell(source, f"hooks.{place}", reason + ("" if reason.endswith((".", "?")) else "."))
+            config, wrong = read_hooks(value, source=source, default_timeout=claude_timeout, types=HANDLERS)
+            for place, reason in map(take_apart, wrong):
+                self.declared.tell(source, place, reason)
             configs.append(config)
         return with_variables(_put_in(merge_hooks(*configs), variables), env)
 
@@ -202,7 +204,7 @@ class _Reader(Struct):
             table = value.get("mcpServers", value)
             for name, server in table.items() if isinstance(table, dict) else ():
                 if not isinstance(server, dict) or not any(key in server for key in ("command", "url")):
-                    self._tell(
+                    self.declared.tell(
                         source, f"mcpServers.{name}", "A `command` or a `url` is missing; it was left out."
                     )
                     continue
@@ -222,7 +224,7 @@ class _Reader(Struct):
     def _read_text(self, value: Json, source: str) -> str:
         if not isinstance(value, str):
             what = f"A text or the path of a file was expected, not {kind_of_value(value)}; it was left out."
-            self._tell(source, "systemPrompt", what)
+            self.declared.tell(source, "systemPrompt", what)
             return ""
         if not value.startswith("./"):
             return value
@@ -232,7 +234,9 @@ class _Reader(Struct):
         try:
             return read_document(path).body
         except OSError as error:
-            self._tell(path, "systemPrompt", f"The file cannot be read ({error.strerror}); it was left out.")
+            self.declared.tell(
+                path, "systemPrompt", f"The file cannot be read ({error.strerror}); it was left out."
+            )
             return ""
 
 

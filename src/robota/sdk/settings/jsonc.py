@@ -89,6 +89,20 @@ def read_place(place: str) -> list[str | int]:
     return [int(found[2]) if found[2] else found[1].split(" ")[0] for found in _STEP.finditer(place)]
 
 
+def find_line_in(path: str, place: str) -> int:
+    """The line of what stands there in a file, whose outermost key may be left out in it; 0 if that cannot
+    be told."""
+    if not path.endswith(".json"):
+        return 0
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read()
+        node, keys = parse_jsonc(text), read_place(place)
+    except (OSError, ValueError):  # nobody loads what cannot be read, and that was told
+        return 0
+    return find_line(text, keys if node.find(keys[0]) else keys[1:], node)
+
+
 def join_doubled(node: Node) -> tuple[Json, tuple[str, ...]]:
     """The value with what stands under a key that is written twice put together, so that nothing is lost that
     guards something; and those keys."""
