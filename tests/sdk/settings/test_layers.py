@@ -81,7 +81,7 @@ def test_an_empty_file_is_a_missing_one(house: House, text: str) -> None:
         ),
         ('{"permissions": {"deny": ["Read(.env)"', "the text ends too early (line 1)"),
         ("[]", "it holds a list and not an object of settings (line 1)"),
-        ('"x"', "it holds a text"),
+        ('"x"', "it holds a string"),
         ('{"a": NaN}', "NaN is not a value"),
         ("[" * 100_000, "nested too deeply"),
         ("{}\n{}", "there is something behind the end of the value (line 2)"),

@@ -55,8 +55,8 @@ def test_a_key_in_the_wrong_object_is_found_in_the_right_one(
 @pytest.mark.parametrize(
     ("written", "sentence"),
     [
-        ({"language": 7}, "language: this is a text that is not empty, not 7. It was left out."),
-        ({"language": ["de"]}, "language: this is a text that is not empty, not a list."),
+        ({"language": 7}, "language: this is a string that is not empty, not 7. It was left out."),
+        ({"language": ["de"]}, "language: this is a string that is not empty, not a list."),
         ({"memory": {"enabled": "yes"}}, "memory.enabled: this is true or false, not 'yes'."),
         ({"memory": True}, "memory: this is an object, not true."),
         (
@@ -66,8 +66,8 @@ def test_a_key_in_the_wrong_object_is_found_in_the_right_one(
         ({"skillListingMaxDescChars": True}, "this is a whole number of at least 0, not true."),
         ({"autoCompactThreshold": 2}, "this is a number above 0 up to 1 or false, not 2."),
         ({"defaultTrustLevel": "ful"}, "this is one of safe, moderate, full, not 'ful'."),
-        ({"env": {"A": {"b": 1}}}, "env.A: this is a text or a number or true or false, not an object."),
-        ({"claudeMdExcludes": ["a", 3]}, "claudeMdExcludes[1]: this is a text, not 3."),
+        ({"env": {"A": {"b": 1}}}, "env.A: this is a string or a number or true or false, not an object."),
+        ({"claudeMdExcludes": ["a", 3]}, "claudeMdExcludes[1]: this is a string, not 3."),
         ({"outputStyle": "Pirate"}, "outputStyle: this has no effect: there are no output styles here"),
         (
             {"provider": {"name": "x"}},
