@@ -100,6 +100,19 @@ async def test_a_server_that_never_answers_has_failed_after_its_start_timeout(tm
         await stub.close()
 
 
+async def test_whoever_begins_does_not_wait_for_a_server_that_crashes_again() -> None:
+    stub = ServerConnection(ServerDefinition(name="stub", command=sys.executable, args=("-c", "1/0")))
+    stub.start()
+    try:
+        await stub.try_once()
+        assert (stub.state, stub.starts) == ("pending", 1)
+        await stub.settle()
+        assert stub.state == "failed"
+        assert stub.starts > 1
+    finally:
+        await stub.close()
+
+
 async def test_a_server_killed_between_calls_is_started_again_for_the_next() -> None:
     stub = connection()
     stub.start()

@@ -247,9 +247,9 @@ class McpServers:
                 yield child.agent  # type: ignore[attr-defined]
 
     async def settle(self, seconds: float = PATIENCE_SECONDS, *, kind: str = "") -> None:
-        """Wait for those that are still connecting, if wanted only for one kind, no longer than that."""
+        """Wait for the first try of those that are still connecting, if wanted only of one kind."""
         waiting = [
-            asyncio.create_task(each.settle())
+            asyncio.create_task(each.try_once())
             for each in self.connections.values()
             if each.state == "pending" and kind in ("", each.definition.kind)
         ]

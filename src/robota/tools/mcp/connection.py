@@ -71,6 +71,8 @@ class ServerConnection:
         self._client: Client | None = None
         self._settled = asyncio.Event()
         """Connected, or nobody tries any more."""
+        self._tried = asyncio.Event()
+        """Connected, or failed once."""
         self._news = asyncio.Event()
         self._ended = self._stale = self._wanted_again = self._proved = False
         self._stop = asyncio.Event()
@@ -101,11 +103,18 @@ class ServerConnection:
 
     async def settle(self) -> None:
         """Wait until it is connected or will not be, at most its start timeout."""
+        await self._wait_for(self._settled)
+
+    async def try_once(self) -> None:
+        """Likewise, but only for the first try: whoever begins does not wait for one that crashes again."""
+        await self._wait_for(self._tried)
+
+    async def _wait_for(self, moment: asyncio.Event) -> None:
         if not self.starts:
             self._news.set()  # it need not hold back any longer
         with suppress(TimeoutError):
             async with asyncio.timeout(self.definition.start_timeout):
-                await self._settled.wait()
+                await moment.wait()
 
     async def _own(self, after: float) -> None:
         failures = 0
@@ -128,6 +137,7 @@ class ServerConnection:
                     continue
             finally:
                 self._client = None
+                self._tried.set()
             if self._stop.is_set():
                 return
             lived = asyncio.get_running_loop().time() - began
@@ -171,6 +181,7 @@ class ServerConnection:
                 self.noise.wants_login = False
                 self._set("connected")
                 self._settled.set()
+                self._tried.set()
                 async with ListFollower(client, self._note_change):
                     await self._serve(client)
                 return
