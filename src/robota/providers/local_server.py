@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.errors import ProviderError, RobotaError
-from robota.core.jsontext import encode
 from robota.core.messages import Json, ReasoningBlock, ToolCall
 from robota.core.provider import (
     Capabilities,
@@ -28,34 +27,7 @@ from robota.core.provider import (
     ToolSchema,
 )
 from robota.providers.chat import API_SURFACE
-from robota.providers.chat.reply import ChatContent
-from robota.providers.encoding import Encoder, own_fields, without_none
-from robota.providers.local.reply import ChoiceContent
-from robota.providers.local.request import choice_fields, choice_schema, offered_tools
 from robota.providers.openai_compatible import Vendor, VendorOptions, VendorProvider
-
-TEMPERATURE = 0.2
-"""Unless the request says otherwise: small models lose the thread sooner when they are free to wander."""
-
-
-class ChoiceEncoder(Encoder, frozen=True):
-    optional = ("stream_options", "temperature", "top_p")
-
-    tiny: bool = False
-
-    def encode(self, request: ChatRequest, model: str) -> bytes:
-        tools = offered_tools(request, tiny=self.tiny)
-        schema = request.output_schema
-        if tools:
-            schema = choice_schema(tools, request.settings.tool_choice, schema)
-        fields = {"model": model, **choice_fields(request, tools, schema, tiny=self.tiny)}
-        if fields["temperature"] is None:
-            fields["temperature"] = TEMPERATURE
-        return encode(without_none({**self.accepted(fields), **own_fields(request.settings, "messages")}))
-
-    def open_reply(self, request: ChatRequest) -> ChatContent:
-        return ChoiceContent() if offered_tools(request, tiny=self.tiny) else ChatContent()
-
 
 LOCAL_OPTIONS: dict[str, type] = {"constrain": bool, "examples": bool, "context_size": int}
 """What profiles of all such servers may say."""
@@ -108,7 +80,7 @@ class LocalServerProvider(VendorProvider):
         self._brief: dict[int, tuple[ToolSchema, ToolSchema]] = {}
         """Tools in short, by the identity of those they are made of."""
         if constrain:
-            from robota.providers.local_server import ChoiceEncoder  # noqa: PLC0415 - definitions are light
+            from robota.providers.local.choice import ChoiceEncoder  # noqa: PLC0415 - definitions are light
 
             self.encoder = encoder = ChoiceEncoder(tiny=examples)
             self.content = encoder.open_reply
