@@ -104,7 +104,7 @@ async def test_whoever_begins_does_not_wait_for_a_server_that_crashes_again() ->
     stub = ServerConnection(ServerDefinition(name="stub", command=sys.executable, args=("-c", "1/0")))
     stub.start()
     try:
-        await stub.try_once()
+        await stub.settle(once=True)
         assert (stub.state, stub.starts) == ("pending", 1)
         await stub.settle()
         assert stub.state == "failed"
@@ -153,6 +153,7 @@ async def test_one_broken_server_leaves_the_others_alone(project: Path) -> None:
     provider = ScriptedProvider([call("mcp__good__add", a=1, b=1)], "Two.")
     async with opened(project, provider) as session:
         heard, told = ends(session), notices(session)
+        await session.kit.servers.connections["dying"].settle()
         states = {name: each.state for name, each in session.kit.servers.connections.items()}
         await session.submit("Go.")
         problems = "\n".join(map(str, session.problems))

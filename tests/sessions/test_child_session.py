@@ -59,7 +59,7 @@ async def test_a_child_has_rules_of_its_own_besides(tmp_path: Path) -> None:
     studio = Studio(tmp_path, [WRITE], "done", tools=TOOLS, rules=PermissionRules(mode="bypassPermissions"))
     child = studio.session.child("reader", rules=PermissionRules(mode="plan"))
     await child.run("write")
-    assert "the mode plan refuses" in results(child)[0]
+    assert "the mode plan forbids" in results(child)[0]
 
 
 async def test_questions_of_a_child_are_asked_where_its_parents_are(tmp_path: Path) -> None:

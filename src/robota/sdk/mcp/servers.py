@@ -249,7 +249,7 @@ class McpServers:
     async def settle(self, seconds: float = PATIENCE_SECONDS, *, kind: str = "") -> None:
         """Wait for the first try of those that are still connecting, if wanted only of one kind."""
         waiting = [
-            asyncio.create_task(each.try_once())
+            asyncio.create_task(each.settle(once=True))
             for each in self.connections.values()
             if each.state == "pending" and kind in ("", each.definition.kind)
         ]

@@ -69,10 +69,8 @@ class ServerConnection:
         self._answers = Answers(sample, fill_in, roots)
         self._on_change = on_change or (lambda _: None)
         self._client: Client | None = None
-        self._settled = asyncio.Event()
-        """Connected, or nobody tries any more."""
-        self._tried = asyncio.Event()
-        """Connected, or failed once."""
+        self._settled = asyncio.Event()  # connected, or nobody tries any more
+        self._tried = asyncio.Event()  # connected, or failed once
         self._news = asyncio.Event()
         self._ended = self._stale = self._wanted_again = self._proved = False
         self._stop = asyncio.Event()
@@ -101,20 +99,14 @@ class ServerConnection:
         self._wanted_again = True
         self._news.set()
 
-    async def settle(self) -> None:
-        """Wait until it is connected or will not be, at most its start timeout."""
-        await self._wait_for(self._settled)
-
-    async def try_once(self) -> None:
-        """Likewise, but only for the first try: whoever begins does not wait for one that crashes again."""
-        await self._wait_for(self._tried)
-
-    async def _wait_for(self, moment: asyncio.Event) -> None:
+    async def settle(self, *, once: bool = False) -> None:
+        """Wait until it is connected or will not be, at most its start timeout. Whoever waits `once` does not
+        wait for one that crashes to be tried again."""
         if not self.starts:
             self._news.set()  # it need not hold back any longer
         with suppress(TimeoutError):
             async with asyncio.timeout(self.definition.start_timeout):
-                await moment.wait()
+                await (self._tried if once else self._settled).wait()
 
     async def _own(self, after: float) -> None:
         failures = 0
@@ -164,8 +156,10 @@ class ServerConnection:
         await to_thread.run_sync(load_library)
         from robota.tools.mcp.client import ListFollower, wants_newer  # noqa: PLC0415 - needs the library
 
-        modes = ("legacy", "auto")
-        # The handshake first: every server of today knows it, and some take what comes before it badly.
+        modes = (
+            "legacy",
+            "auto",
+        )  # the handshake first: all know it, and some take what comes before it badly
         for mode in modes:
             async with AsyncExitStack() as stack:
                 try:
@@ -284,10 +278,9 @@ class ServerConnection:
             self._proved = True
             return make_result(tool, answer)
         except TimeoutError:
-            seconds = definition.call_timeout
+            name, seconds = definition.name, definition.call_timeout
             return ToolResult.failure(
-                f"The MCP server {definition.name!r} gave no sign of life for {seconds:g} seconds; "
-                "the call was given up."
+                f"The MCP server {name!r} gave no sign of life for {seconds:g} seconds: the call is given up."
             )
         except Exception as error:  # noqa: BLE001 - foreign code on both sides: the model is told why
             return ToolResult.failure(explain(error, definition, self.noise), "mcp_error")
