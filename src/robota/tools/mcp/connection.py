@@ -40,6 +40,8 @@ STEADY_SECONDS = 10.0
 RELIST_SECONDS = 0.2
 """Between two looks at lists that keep changing."""
 CLOSING_SECONDS = 4.0
+_MODES = ("legacy", "auto")
+"""The handshake first: every server of today knows it, and some take what comes before it badly."""
 _HOPELESS = (FileNotFoundError, PermissionError, NotADirectoryError, ValueError, ConfigurationError)
 """What trying again does not mend."""
 
@@ -156,18 +158,14 @@ class ServerConnection:
         await to_thread.run_sync(load_library)
         from robota.tools.mcp.client import ListFollower, wants_newer  # noqa: PLC0415 - needs the library
 
-        modes = (
-            "legacy",
-            "auto",
-        )  # the handshake first: all know it, and some take what comes before it badly
-        for mode in modes:
+        for mode in _MODES:
             async with AsyncExitStack() as stack:
                 try:
                     async with asyncio.timeout(self.definition.start_timeout):
                         client = await stack.enter_async_context(self._make(mode))
                         offer = await read_offer(client, self.noise.complain)
                 except Exception as error:
-                    if mode != modes[-1] and wants_newer(error):
+                    if mode != _MODES[-1] and wants_newer(error):
                         continue
                     raise
                 self._client = client
