@@ -24,4 +24,4 @@ def test_strace_sees_nothing_that_was_not_named(monkeypatch: pytest.MonkeyPatch,
         f"ls > {tmp_path}/out; /usr/bin/env", oracle.Place(tmp_path / "place"), strace=True
     )
     assert f"{tmp_path}/out" in seen.written
-    assert any(start.words == ("/usr/bin/env",) for start in seen.started) == (oracle.ENV != "/usr/bin/env")
+    assert any(start.words == ("/usr/bin/env",) for start in seen.started)

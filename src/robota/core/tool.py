@@ -171,19 +171,27 @@ class Toolset(Struct, frozen=True):
 
     tools: Mapping[str, Tool] = field(default_factory=dict)
     schemas: tuple[ToolSchema, ...] = ()
+    hidden: frozenset[str] = frozenset()
+    """Names that are not offered; a model that calls such a tool all the same hears why it must not."""
 
     @classmethod
-    def of(cls, tools: Iterable[Tool]) -> Toolset:
+    def of(cls, tools: Iterable[Tool], hidden: frozenset[str] = frozenset()) -> Toolset:
         """A set of these tools; each needs a name of its own."""
         named = name_tools(tools)
-        return cls(named, tuple(map(tool_schema, named.values())))
+        offered = (tool for name, tool in named.items() if name not in hidden)
+        return cls(named, tuple(map(tool_schema, offered)), hidden)
+
+    def renew(self, tools: Iterable[Tool]) -> Toolset:
+        """Other tools, of which the same names are hidden."""
+        return Toolset.of(tools, self.hidden)
 
     def plus(self, *more: Tool) -> Toolset:
         """With these behind the others: what services have cached of the earlier ones stays usable."""
         new = name_tools(tool for tool in more if tool.name not in self.tools)
         if not new:
             return self
-        return Toolset({**self.tools, **new}, (*self.schemas, *map(tool_schema, new.values())))
+        schemas = (*self.schemas, *map(tool_schema, new.values()))
+        return Toolset({**self.tools, **new}, schemas, self.hidden)
 
 
 def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:

@@ -18,7 +18,7 @@ from robota.core.ports import new_uuid
 from robota.core.provider import ModelSettings, NativeWebTools, Provider, get_provider_capabilities
 from robota.core.retry import RetryingProvider
 from robota.core.robota import RunLimits
-from robota.core.tool import Tool, name_tools
+from robota.core.tool import Tool, Toolset, name_tools
 from robota.sdk.agents.subagent import ToolChoice, find_main_agent
 from robota.sdk.context.active_references import CONTEXT_REFERENCES
 from robota.sdk.context.session_context import LANGUAGE, SessionContext
@@ -275,6 +275,8 @@ class Assembly:
             start=start,
             options=options,
         )
+        if hidden := choice.hide(tools):
+            session.agent.toolset = Toolset.of(tools, hidden)
         for field, kept in start.kept.items() if wanted.fork and start is not None else ():
             if field in (CONTEXT_REFERENCES, LANGUAGE):
                 session.kept.put(field, kept)

@@ -31,7 +31,7 @@ def init_frame(session: InteractiveSession, mode: str = "") -> JsonObject:
         "type": "system",
         "subtype": "init",
         "cwd": session.cwd,
-        "tools": [tool.name for tool in inner.agent.tools],
+        "tools": [schema.name for schema in inner.agent.toolset.schemas],
         "mcp_servers": servers,
         "model": inner.model or inner.agent.provider.name,
         "permissionMode": mode or session.permission_mode,

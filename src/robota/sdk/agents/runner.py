@@ -13,7 +13,6 @@ from robota.core.errors import ModelNotAvailableError, RobotaError
 from robota.core.messages import Json, JsonObject
 from robota.core.models import find_model_price
 from robota.core.run import RunResult
-from robota.core.tool import Toolset
 from robota.sdk.agents.definition import BUILT_IN_AGENTS, DEFAULT_AGENT, AgentDefinition, Isolation
 from robota.sdk.agents.model_choice import choose_model, describe_fallback
 from robota.sdk.agents.subagent import ProjectInstructions, create_subagent_session
@@ -120,7 +119,7 @@ class Subagents:
         self._instructions, self.options = instructions, options
         if self._session is not None and known != agents:  # the tool lists them for the model
             agent = self._session.agent
-            agent.toolset = Toolset.of(agent.toolset.tools.values())
+            agent.toolset = agent.toolset.renew(agent.toolset.tools.values())
 
     @property
     def session(self) -> Session:

@@ -104,8 +104,8 @@ def find_main_agent(agents: Mapping[str, AgentDefinition], name: str | None) -> 
 
 
 class ToolChoice:
-    """The tools that a session offers: `names` of built-in tools that were asked for, without those that
-    `deny` rules take away as a whole, as far as the agent that it works as has them."""
+    """The tools of a session: `names` of built-in tools that were asked for, as far as the agent that it
+    works as has them. Those that `deny` rules take away as a whole are not offered."""
 
     __slots__ = ("_agent", "_denied", "_names")
 
@@ -117,11 +117,13 @@ class ToolChoice:
         self._agent = agent
 
     def pick(self, built_in: list[Tool], others: Iterable[Tool] = ()) -> list[Tool]:
-        """Those that are offered."""
+        """Those that there are."""
         tools = [*self._pick_named(built_in), *others]
-        if self._agent is not None:
-            tools = select_tools(self._agent, tools)
-        return [tool for tool in tools if not self._denies(tool.name)]
+        return tools if self._agent is None else select_tools(self._agent, tools)
+
+    def hide(self, tools: Iterable[Tool]) -> frozenset[str]:
+        """The names of those that are not offered."""
+        return frozenset(tool.name for tool in tools if self._denies(tool.name))
 
     def _pick_named(self, tools: list[Tool]) -> list[Tool]:
         if self._names is None:
@@ -138,10 +140,8 @@ class ToolChoice:
         return not self._denies(name) and (self._agent is None or has_server_tool(self._agent, name))
 
     def _denies(self, name: str) -> bool:
-        """Whether a rule denies every call of a tool that each session knows, so that it may be missing."""
         names = (name, "Task") if name == "Agent" else (name,)
-        denied = any(rule.names(each) for rule in self._denied for each in names)
-        return denied and find_unknown_tool(name, ()) is None
+        return any(rule.names(each) for rule in self._denied for each in names)
 
 
 def _named(words: Iterable[str]) -> list[Rule]:
@@ -199,7 +199,8 @@ def create_subagent_session(
     has a journal of its own. `skills` is the text of those that it has from the start, `model` another one
     than its definition says, `cwd` another working directory, which is then all of its workspace. `notice`
     is told, in the place of the parent's user, when the model is not the one that was wanted."""
-    tools = select_tools(agent, parent.agent.tools)
+    offered = parent.agent.toolset
+    tools = select_tools(agent, (tool for name, tool in offered.tools.items() if name not in offered.hidden))
     chosen, problem = choose_model(model or agent.model, parent)
     if problem:
         (notice or parent.log.notice)(f"Subagent {agent.name}: {problem}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from robota.core.hooks.definition import merge_hooks
-from robota.core.tool import Tool, Toolset
+from robota.core.tool import Tool
 from robota.sdk.bundle.tool import BundleTool
 from robota.sdk.mcp.reading import ReadServers, ServerTable, read_servers
 from robota.sdk.problems import Problem
@@ -108,4 +108,6 @@ class BundleTools:
             return
         kept = [tool for name, tool in agent.toolset.tools.items() if name not in before]
         taken = {tool.name for tool in kept}
-        agent.toolset = Toolset.of((*kept, *(tool for name, tool in now.items() if name not in taken)))
+        agent.toolset = agent.toolset.renew(
+            (*kept, *(tool for name, tool in now.items() if name not in taken))
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from robota.core.errors import ValidationError
 from robota.core.given import suggest
-from robota.core.tool import Tool, Toolset
+from robota.core.tool import Tool
 from robota.sdk.mcp.deferral import SearchPolicy, is_too_much
 from robota.sdk.mcp.search_tool import ToolSearchTool, choose
 from robota.tools.mcp.connection import OpenTransport, ServerConnection
@@ -149,7 +149,8 @@ class McpServers:
         agent = self._session.agent
         if self._has_dropped:
             self._has_dropped = False
-            agent.tools = [tool for tool in agent.toolset.tools.values() if not self._is_of_gone(tool)]
+            kept = [tool for tool in agent.toolset.tools.values() if not self._is_of_gone(tool)]
+            agent.toolset = agent.toolset.renew(kept)
         if self.policy.mode != "never" and any(each.state == "pending" for each in self.connections.values()):
             self._join(agent, self._search)
 
@@ -180,7 +181,7 @@ class McpServers:
         wanted = [tool for tool in self._tools.values() if tool.name not in deferred or tool.name in known]
         changed = {tool.name: tool for tool in wanted if known.get(tool.name, tool) is not tool}
         if changed or self._search.name in known:
-            agent.toolset = Toolset.of([changed.get(name, tool) for name, tool in known.items()])
+            agent.toolset = agent.toolset.renew([changed.get(name, tool) for name, tool in known.items()])
         new = [tool for tool in wanted if tool.name not in known]
         self._join(agent, *new, *([self._search] if deferred else []))
 
