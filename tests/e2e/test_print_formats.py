@@ -126,6 +126,21 @@ def test_a_reader_that_leaves_ends_the_run_without_a_traceback(tmp_path: Path) -
     assert "Traceback" not in said
 
 
+def test_a_tool_that_is_denied_as_a_whole_is_not_offered_and_a_call_of_it_is_denied(tmp_path: Path) -> None:
+    with ModelServer([call("Bash", command="touch made")], "Done.").in_thread() as server:
+        done = robota(
+            "-p", "go", "--disallowedTools", "Bash", "--output-format", "json", cwd=tmp_path, server=server
+        )
+        offered = [tool["function"]["name"] for tool in model_requests(server)[0].body["tools"]]
+
+    (result,) = frames(done.stdout)
+    assert done.returncode == 3
+    assert "Bash" not in offered
+    assert "Read" in offered
+    assert [each["tool_name"] for each in result["permission_denials"]] == ["Bash"]
+    assert not (tmp_path / "made").exists()
+
+
 # --- servers ----------------------------------------------------------------------------------------------
 
 

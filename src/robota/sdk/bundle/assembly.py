@@ -108,6 +108,5 @@ class BundleTools:
             return
         kept = [tool for name, tool in agent.toolset.tools.items() if name not in before]
         taken = {tool.name for tool in kept}
-        agent.toolset = agent.toolset.renew(
-            (*kept, *(tool for name, tool in now.items() if name not in taken))
-        )
+        new = [tool for name, tool in now.items() if name not in taken]
+        agent.toolset = agent.toolset.renew((*kept, *new))
