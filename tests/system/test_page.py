@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -265,6 +266,48 @@ def test_a_prompt_that_was_on_its_way_while_the_server_began_anew_is_answered(
             page.locator("#lost").wait_for()
             it.prompt("second prompt")
         with served(model, project, port=server.port, token=token):
+            it.see("second answer")
+            it.rest()
+            assert page.locator(".prompt").count() == 2
+        page.context.close()
+
+
+OLD_NEWS = """() => {
+    const send = window.fetch
+    const frames = async count => {
+        while (count--) await new Promise(requestAnimationFrame)
+    }
+    let submitted
+    const done = new Promise(resolve => (submitted = resolve))
+    window.fetch = async (path, options) => {
+        const answer = await send(path, options)
+        if (path.endsWith('/submit')) frames(20).then(submitted) // what follows it is done by then
+        if (/[/]sessions[/][^/?]+$/.test(path)) await done
+        return answer
+    }
+}"""
+"""Has the page hear that the session is not open there after a prompt has opened it."""
+
+
+def test_a_prompt_that_overtakes_the_news_that_the_server_began_anew_is_answered(
+    browser: Any, project: Path
+) -> None:
+    token = "a-token-of-the-tests"
+    with ModelServer("first answer", "second answer").in_thread() as model:
+        it = tab(browser, "http://127.0.0.1")
+        page = it.page
+        with served(model, project, token=token) as server:
+            page.goto(server.page)
+            it.prompt("first prompt")
+            it.see("first answer")
+            it.rest()
+            page.evaluate(OLD_NEWS)
+            server.process.kill()
+            page.locator("#lost").wait_for()
+        with served(model, project, port=server.port, token=token), it.told():
+            with page.expect_request(re.compile(r"/sessions/[^/?]+$")):
+                pass
+            it.prompt("second prompt")
             it.see("second answer")
             it.rest()
             assert page.locator(".prompt").count() == 2

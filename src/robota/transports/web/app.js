@@ -108,7 +108,7 @@ function connect() {
 	following = connection.follow(`/sessions/${id}/events?client=${people.id}&`, following?.after || 0, hear, (state, error) => {
 		if (session !== id) return
 		show("lost", state === "lost")
-		if (state === "ended") refresh({state: "stored"})
+		if ((following.over = state === "ended")) refresh({state: "stored"})
 		if (state !== "live") people.take([])
 		if (error) fail(error)
 		store.arm()
@@ -125,9 +125,9 @@ function hear(event, numbered) {
 
 // What has ended may be open again: a prompt was on its way.
 async function refresh(known) {
-	const session = id
+	const heard = following
 	const given = (await read()) || known
-	if (id !== session) return
+	if (following !== heard) return
 	learn(given)
 	if (known.state && given.state !== known.state) connect()
 }
@@ -169,7 +169,7 @@ async function submit(text, images) {
 	const called = /^\/([\w:-]+)\s*([^]*)$/.exec(text.trim())
 	if (called && !images.length && (await command(called[1], called[2]))) return
 	await request("/submit", {prompt: text, stream: false, images})
-	await ensure()
+	if (following.over) connect(), refresh({})
 }
 
 // A command answers beside the conversation; all else is a prompt.
@@ -198,9 +198,10 @@ function answer(asked, given) {
 
 async function trust(trustId, trust) {
 	const done = await attempt(request)("/trust", {trustId, trust})
-	done ? learn(done) : refresh({})
-	if (done) fail()
-	if (done && held) composer.send()
+	if (!done) return refresh({})
+	learn(done)
+	fail()
+	if (held) composer.send()
 }
 
 // Events do not say which prompts had images.
@@ -304,7 +305,7 @@ async function drawPanel(state) {
 	const mine = extra
 	const asked = `${state.runs.length} ${state.fills.length}`
 	const changes = [...state.files.values()].reduce((sum, file) => sum + file.changes.length, 0)
-	// What has not changed is left alone: somebody may be reading it.
+	// What has not changed stays: somebody may be reading it.
 	const key = `${panel.shown} ${{files: changes, tasks: state.seq}[panel.shown] ?? asked} ${drawn} ${mine.news}`
 	if (key !== panelKey) panel.draw(state, {...mine, cwd: info.cwd, show: showPart})
 	panelKey = key

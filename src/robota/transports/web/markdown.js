@@ -146,7 +146,7 @@ const FAMILIES = {
 	diff: {names: "patch"}
 }
 const KNOWN = new Map(Object.entries(FAMILIES).flatMap(([family, {names = family}]) => [family, ...names.split(" ")].map(name => [name, family])))
-// One list: a word that is none in a language is rarely written there.
+// One list: words of other languages are rare.
 const WORDS = new Set(
 	"and as assert async await begin bool break case catch char class const continue def default defer del delete do done double echo elif else end enum except exit export extends false fi final finally float fn for from func function go if implements import in int interface is lambda let long loop map match mod mut new nil None not null or package pass private protected pub public raise range return self Self static struct super switch this throw true True False try type typeof undefined use var void where while with yield select insert into values update set table join on group by order limit".split(" ")
 )

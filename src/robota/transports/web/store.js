@@ -29,7 +29,7 @@ export function add(...event) {
 	arm()
 }
 
-// Nobody looks, no frame comes: the title must tell of a question.
+// Without frames, too, the title tells of a question.
 export function arm() {
 	if (armed) return
 	armed = true
