@@ -35,7 +35,6 @@ _COPIED = re.compile(r"[12](?=[ \t\n;&|)]|\\\n[ \t]|\Z)")
 _DELIMITER = re.compile(
     r"""(?:([A-Za-z0-9_]+)|'([^'\n\\]+)'|"([^"\n\\$`]+)"|\\([A-Za-z0-9_]+))(?=[ \t\n;&|<>)]|\Z)"""
 )
-_TIME_OPTION = re.compile(r"-[a-z]*|--[a-z-]*(?:=.*)?", re.DOTALL)
 _TIMED = re.compile(r"time(?:[ \t]+-p)?[ \t]+(?=[({]|(?:if|while|until|for|case)[ \t\n])")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?=[ \t\n])")
 _CLOSERS = frozenset({"then", "do", "done", "fi", "esac", "elif", "else", "}"})
@@ -388,8 +387,12 @@ def _add_command(
 
 def _check_timed(words: list[Word]) -> None:
     """After the keyword `time`, words are read as at the beginning of a command."""
-    if len(words) > 1 and words[1].raw[:1] == "-" and not _TIME_OPTION.fullmatch(words[1].raw):
-        raise ShellSyntaxError(f"`{words[1].raw}` after `time`")  # a program of that name
+    rest = [word.raw for word in words[1:4]]
+    for option in ("-p", "--"):
+        if rest[:1] == [option]:
+            del rest[0]
+    if rest and rest[0].startswith("-"):
+        raise ShellSyntaxError(f"`{rest[0]}` after `time`")  # a program of that name
     for word in words[1:4]:
         if "=" in word.raw or "[" in word.raw or _KEYWORD.fullmatch(word.raw):
             raise ShellSyntaxError(f"`{word.raw}` after `time`")
