@@ -45,6 +45,25 @@ _SAME = {
     "batcat": "bat",
     "autossh": "ssh",
 }
+_SHORT: dict[str, dict[str, str]] = {
+    "rm": {"--recursive": "-r", "-R": "-r", "--force": "-f", "--dir": "-d"},
+    "cp": {"--recursive": "-r", "-R": "-r", "--force": "-f", "--archive": "-a"},
+    "mv": {"--force": "-f"},
+    "ln": {"--force": "-f", "--symbolic": "-s"},
+    "chmod": {"--recursive": "-R"},
+    "chown": {"--recursive": "-R"},
+    "chgrp": {"--recursive": "-R"},
+    "git": {"--force": "-f", "--delete": "-d"},
+    "docker": {"--force": "-f", "--volume": "-v"},
+    "podman": {"--force": "-f", "--volume": "-v"},
+    "npm": {"--global": "-g", "--force": "-f"},
+    "pip": {"--upgrade": "-U", "--requirement": "-r"},
+    "sed": {"--in-place": "-i"},
+    "curl": {"--request": "-X", "--data": "-d", "--form": "-F", "--upload-file": "-T", "--output": "-o"},
+    "wget": {"--output-document": "-O"},
+    "xargs": {"--max-procs": "-P"},
+}
+"""Options that rules name, in the spelling that people use as often."""
 _LETTERS = re.compile(r"-[A-Za-z]{1,3}\Z")
 _TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "mvn", "gradle", "gradlew"})
 """Programs that carry out each of their operands, in whichever order."""
@@ -91,12 +110,18 @@ class ShellPattern(Struct, frozen=True):
         leading, name = self.leading, program_name(words[0].text)
         if leading[0] not in other_names(name):
             return False
-        texts = [word.text for word in words[1:]]
+        short = _SHORT.get(leading[0], {})
+        plain = name == "git" and leading[1:2] and leading[1][:1] != "-"  # a rule about a subcommand
+        start = after_options(words) if plain else 1
+        texts = [_shorten(word.text, short) for word in words[start:]]
         passed: list[str] = []
-        for wanted in leading[1:]:
-            if _LETTERS.match(wanted) and _gives_letters(texts, wanted):
-                texts = [text for text in texts if not _LETTERS.match(text)]
-                continue
+        letters: set[str] = set()
+        for wanted in (_shorten(text, short) for text in leading[1:]):
+            if _LETTERS.match(wanted):  # `-r -f` and `-rf` say the same
+                letters.update(letter for text in texts if _LETTERS.match(text) for letter in text[1:])
+                if letters.issuperset(wanted[1:]):
+                    texts = [text for text in texts if not _LETTERS.match(text)]
+                    continue
             anything = wanted[:1] == "-" or name in _TAKES_TARGETS
             while texts and texts[0] != wanted:
                 before = (
@@ -123,9 +148,15 @@ def other_names(program: str) -> tuple[str, ...]:
     return program, program.rstrip(_VERSION), _SAME.get(program, program)
 
 
-def _gives_letters(texts: Sequence[str], wanted: str) -> bool:
-    """Whether options of one letter say what a bundle of them says: `-r -f` and `-rf`."""
-    return set(wanted[1:]) <= {letter for text in texts if _LETTERS.match(text) for letter in text[1:]}
+def _shorten(text: str, short: dict[str, str]) -> str:
+    """The usual spelling of an option; long ones may be cut, and those of one letter be written together."""
+    if not short or text[:1] != "-":
+        return text
+    if text.startswith("--"):
+        return next(
+            (letter for long, letter in short.items() if len(text) > 3 and long.startswith(text)), text
+        )
+    return text.replace("R", "r") if "-R" in short and _LETTERS.match(text) else text
 
 
 def _may_be_passed(text: str, previous: str) -> bool:
