@@ -127,7 +127,7 @@ def take_turn(terminal: Terminal, number: int) -> None:
         terminal.until("Interrupted")
     elif kind == "fail":
         terminal.type(f"fail {number}\r")
-        terminal.until("401")
+        terminal.until("(401: Scripted")
     else:
         terminal.type(f"{kind} {number}\r")
         terminal.until(f"done {number}.")
