@@ -824,6 +824,25 @@ async def test_agents_that_are_none_are_refused_in_a_sentence(project: Path, age
     assert answer["error"].startswith("`agents` of initialize is an object of objects")
 
 
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ({"plugins": ["x"]}, "`plugins` of initialize is a list of objects"),
+        ({"plugins": 5}, "`plugins` of initialize is a list of objects"),
+        ({"plugins": [{"type": "local"}]}, "A local plugin of initialize needs a `path`"),
+        ({"sdkMcpServers": 5}, "`sdkMcpServers` of initialize is a list of names"),
+        ({"sdkMcpServers": [1]}, "`sdkMcpServers` of initialize is a list of names"),
+    ],
+)
+async def test_plugins_and_servers_that_are_none_are_refused_in_a_sentence(
+    project: Path, said: dict[str, Any], wrong: str
+) -> None:
+    async with connected(ScriptedProvider("Never."), project) as host:
+        answer = await host.request("initialize", hooks=None, **said)
+
+    assert answer["error"].startswith(wrong)
+
+
 async def test_no_prompt_is_exit_code_0_without_a_result(project: Path) -> None:
     async with connected(ScriptedProvider("Never."), project) as host:
         await host.request("initialize", hooks=None)

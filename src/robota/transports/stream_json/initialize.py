@@ -6,7 +6,7 @@ The answer is made from tables alone: nothing is loaded and nobody is asked for 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from robota.core.errors import ValidationError
 from robota.core.messages import Json, JsonObject
@@ -16,6 +16,7 @@ from robota.transports.init_frame import PROTOCOL_LEVEL
 if TYPE_CHECKING:
     from robota.sdk.assembly import MoreOptions
 
+T = TypeVar("T")
 DEFAULT_MODEL = "default"
 """What hosts call the model at the start."""
 
@@ -35,9 +36,19 @@ def read_wishes(request: JsonObject) -> MoreOptions:
     servers = {**_read_objects(request, "mcpServers", "as .mcp.json has them"), **_read_own_servers(request)}
     if servers:
         wishes["mcp_servers"] = servers
-    if plugins := request.get("plugins"):
-        wishes["plugin_dirs"] = [str(each["path"]) for each in plugins if each.get("type") == "local"]
+    if plugins := _read_list(request, "plugins", dict, 'objects such as {"type": "local", "path": "DIR"}'):
+        local = [each.get("path", "") for each in plugins if each.get("type") == "local"]
+        if not all(isinstance(path, str) and path for path in local):
+            raise ValidationError("A local plugin of initialize needs a `path`: the directory it is in.")
+        wishes["plugin_dirs"] = local
     return wishes
+
+
+def _read_list(request: JsonObject, name: str, kind: type[T], what: str) -> list[T]:
+    given = request.get(name) or []
+    if isinstance(given, list) and all(isinstance(each, kind) for each in given):
+        return given
+    raise ValidationError(f"`{name}` of initialize is a list of {what}.")
 
 
 def _read_objects(request: JsonObject, name: str, what: str) -> dict[str, JsonObject]:
@@ -51,9 +62,9 @@ def _read_own_servers(request: JsonObject) -> dict[str, JsonObject]:
     """The servers inside the host, of which some hosts tell here and not on the command line."""
     configs = _read_objects(request, "sdkMcpServerConfigs", "one for each server")
     found: dict[str, JsonObject] = {}
-    for name in request.get("sdkMcpServers") or ():
+    for name in _read_list(request, "sdkMcpServers", str, "names"):
         limit = configs.get(name, {}).get("timeout")
-        found[str(name)] = {"type": "sdk"} if limit is None else {"type": "sdk", "timeout": limit}
+        found[name] = {"type": "sdk"} if limit is None else {"type": "sdk", "timeout": limit}
     return found
 
 
