@@ -261,7 +261,7 @@ class Assembly:
             kit.rules.rules.mode,
             options.native_web_tools,
             options.ports,
-            whole=more.get("system_prompt") or (agent and agent.system_prompt) or more.get("system_prompt"),
+            whole=more.get("system_prompt") or (agent.system_prompt if agent else more.get("system_prompt")),
             additions=add_section(more.get("append_system_prompt")),
         )
         session = Session(

@@ -124,9 +124,8 @@ class ShellPattern(Struct, frozen=True):
                     continue
             anything = wanted[:1] == "-" or name in _TAKES_TARGETS
             while texts and texts[0] != wanted:
-                before = (
-                    passed[-1] if passed and name != "git" else ""
-                )  # the values of git's options are known
+                # The values of git's options are known.
+                before = passed[-1] if passed and name != "git" else ""
                 if not (anything or _may_be_passed(texts[0], before)):
                     return False
                 passed.append(texts.pop(0))
