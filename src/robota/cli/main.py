@@ -5,6 +5,7 @@ Exit codes are in docs/cli.md.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -164,4 +165,5 @@ def _leave(code: int) -> None:
                 _fail(f"The output could not be written: {error.strerror}.")
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains at exit
             code = code or 1
+    gc.freeze()  # or Python looks through everything for cycles once more
     sys.exit(code)
