@@ -9,7 +9,7 @@ at what stays."""
 
 
 def keep_what_is_loaded(_phase: str, _info: dict[str, int]) -> None:
-    """Takes the place of the first look: what is there by then is code, which stays and is never looked at."""
+    """Takes the place of the first look: what is there by then is code, and stays."""
     gc.freeze()
     gc.callbacks.remove(keep_what_is_loaded)
 
@@ -27,14 +27,17 @@ def main() -> None:
     gc.set_threshold(ALLOCATIONS, 10, 10)
     gc.callbacks.append(keep_what_is_loaded)
     try:
-        from robota.cli.signals import Signals  # noqa: PLC0415 - first of all: everything else takes longer
+        from robota.cli.module_cache import install_module_cache  # noqa: PLC0415 - everything else is in it
+
+        cache = install_module_cache()
+        from robota.cli.signals import Signals  # noqa: PLC0415 - before all that takes longer
 
         signals = Signals()
         signals.install()
         from robota.cli.main import run  # noqa: PLC0415 - everything else starts here
     except KeyboardInterrupt:
         sys.exit(130)
-    return run(signals)
+    return run(signals, cache)
 
 
 def answer(text: str) -> None:

@@ -18,10 +18,12 @@ TYPE_CHECKING = False  # typing is not loaded for it
 if TYPE_CHECKING:
     import click
 
+    from robota.cli.module_cache import ModuleCache
+
 WRONG_USAGE = 2
 
 
-def run(signals: Signals) -> None:
+def run(signals: Signals, cache: ModuleCache | None) -> None:
     """The whole program, with every way it may end turned into an exit code."""
     arguments = sys.argv[1:]
     try:
@@ -35,7 +37,7 @@ def run(signals: Signals) -> None:
     except OSError as error:
         place = "the working directory" if isinstance(error, FileNotFoundError) else "the output"
         code = _fail(f"{error.strerror}: {error.filename or place}")
-    _leave(code)
+    _leave(code, cache)
 
 
 def _answer(arguments: list[str], signals: Signals) -> int:
@@ -156,7 +158,7 @@ def _fail(sentence: str, code: int = 1) -> int:
     return code
 
 
-def _leave(code: int) -> None:
+def _leave(code: int, cache: ModuleCache | None) -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -165,5 +167,7 @@ def _leave(code: int) -> None:
                 _fail(f"The output could not be written: {error.strerror}.")
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains at exit
             code = code or 1
+    if cache is not None:
+        cache.update()
     gc.freeze()  # or Python looks through everything for cycles once more
     sys.exit(code)
