@@ -4,6 +4,7 @@ import os
 import random
 import resource
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.support.processes import mark, read_fifo, running_with, sleeping
 
 from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.process import OUTPUT_LIMIT, ProcessResult, run_process
+from robota.core.process_tree import process_ids
 
 __all__ = ["mark"]
 
@@ -374,3 +376,14 @@ async def test_a_child_that_prints_a_gigabyte_costs_no_more_memory_than_the_cap(
 
     assert result.exit_code == 0
     assert grown * 1024 < 16 * MEGABYTE
+
+
+def test_only_processes_started_since_are_looked_at() -> None:
+    """Also where the numbers have begun anew, and older processes have higher ones."""
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            assert child.pid in process_ids(child.pid)
+            assert os.getpid() not in process_ids(child.pid)
+            assert {os.getpid(), child.pid} <= set(process_ids())
+        finally:
+            child.kill()

@@ -24,8 +24,13 @@ def lowest_relative(pid: int | None, age: float) -> int:
     """
     if pid is None or age > _UNREPEATED_SECONDS:
         return 0
+    return pid if _newest() >= pid else 0
+
+
+def _newest() -> int:
+    """The number of the process that was started last; 0 where that is not told."""
     last = _read("loadavg").split()[-1:]
-    return pid if last and last[0].isdigit() and int(last[0]) >= pid else 0
+    return int(last[0]) if last and last[0].isdigit() else 0
 
 
 def group_is_alive(group: int | None, lowest: int = 0) -> bool:
@@ -84,10 +89,15 @@ class Family:
 
 
 def process_ids(lowest: int = 0) -> list[int]:
+    """Those that run; with `lowest`, those that were started since the process of that number was."""
     try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) >= lowest]
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
         return []
+    if not lowest or (newest := _newest()) < lowest:  # all are asked for, or numbers have begun anew
+        return numbers
+    # Those above the newest one are from before the numbers last began anew.
+    return [number for number in numbers if lowest <= number <= newest]
 
 
 def _read(name: str) -> bytes:
