@@ -19,7 +19,7 @@ from robota.core.permissions.url_matcher import host_matches, host_of, lower_hos
 from robota.core.shell.expansions import names_set_by_commands
 from robota.core.shell.hazards import after_options
 from robota.core.shell.invocations import Invocation
-from robota.core.shell.programs import find_options, load_programs
+from robota.core.shell.programs import find_options, is_known, load_programs
 from robota.core.shell.script import Script, Word
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>|]*", re.IGNORECASE)
@@ -93,7 +93,7 @@ def _texts(invocation: Invocation) -> Iterator[tuple[str, bool]]:
     if invocation.computed or name in _offline() or (name == "git" and not _is_fetching_git(words)):
         return
     yield from ((each.value.text, False) for each in invocation.command.assignments)
-    coded = name in LANGUAGES or not programs.knows(name)
+    coded = name in LANGUAGES or not is_known(name)
     fetches = name in programs.fetching
     for at, word in enumerate(words[1:], 1):
         if (fetches and _is_data(words, at)) or (" " in word.text and not coded):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.permissions.command_allow import cover_parts, find_redirection_gap
 from robota.core.permissions.command_files import CommandFiles
 from robota.core.permissions.command_patterns import (
+    Matching,
     ShellPattern,
     command_items,
     compile_shell_pattern,
+    matches,
 )
 from robota.core.permissions.command_reading import Reading, read_command
 from robota.core.permissions.globs import Item
 from robota.core.permissions.matchers import Call, Cover, Gap, Hit, parameter_hit
 from robota.core.permissions.repositories import find_doubtful_git
-from robota.core.permissions.rules import Rule, RuleSet
+from robota.core.permissions.rules import Rule, RuleSet, split_parameter
 from robota.core.permissions.subjects import READING_TOOLS, WRITING_TOOLS
 from robota.core.shell.effects import substitute
 from robota.core.shell.expansions import find_possible_options
@@ -37,6 +43,30 @@ def _cover(reading: Reading, allow: RuleSet) -> Cover | Gap:
     return found
 
 
+class _Together(Struct, frozen=True):
+    """All patterns of deny or ask rules about commands: most commands are touched by none of them."""
+
+    denied: Matching
+    parameters: frozenset[str]
+    """Arguments that a pattern may be about instead (`workdir:*`)."""
+    each: tuple[tuple[Rule, str | None], ...]
+    """The rules, each with the program that its pattern names; None for one that is about something else."""
+
+
+@lru_cache(maxsize=64)
+def _together(rules: RuleSet) -> _Together | None:
+    said = {rule: rule.pattern for rule in rules.rules if rule.names("Bash") and rule.pattern is not None}
+    if not said:
+        return None
+    patterns = {rule: compile_shell_pattern(pattern) for rule, pattern in said.items()}
+    starts, texts, globs = zip(*(pattern.denied for pattern in patterns.values()), strict=True)
+    return _Together(
+        (tuple(chain(*starts)), tuple(chain(*texts)), tuple(chain(*globs))),
+        frozenset([split[0] for split in map(split_parameter, said.values()) if split is not None]),
+        tuple((rule, patterns[rule].program if rule in patterns else None) for rule in rules.rules),
+    )
+
+
 class CommandMatcher:
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -53,6 +83,20 @@ class CommandMatcher:
             self._problem = "it reaches /proc, which shows the environment of processes"
 
     # --- deny and ask ---
+
+    def relevant(self, rules: RuleSet) -> Sequence[Rule]:
+        together, reading = _together(rules), self._reading
+        if together is None or not together.parameters.isdisjoint(self._call.arguments):
+            return rules.rules
+        names = reading.look_closer() if reading.names is None else reading.names
+        if reading.unsettled or self._why_unknown() is not None:
+            return rules.rules
+        command, denied = self._command or "", together.denied
+        for texts in ((command, command.strip()), reading.texts, reading.started, reading.perhaps):
+            for text in texts:
+                if matches(denied, text):
+                    return rules.rules
+        return [rule for rule, program in together.each if program is None or program in names]
 
     def hit(self, rule: Rule) -> Hit | None:
         if rule.names("Bash"):

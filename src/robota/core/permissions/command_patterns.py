@@ -70,7 +70,7 @@ _TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "m
 _LOOSEN = str.maketrans({QUOTED_BLANK: " ", COMPUTED: None, LIVE: None})
 
 
-_Matching: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[Glob, ...]]
+Matching: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[Glob, ...]]
 """Globs by how they are best compared: beginnings of texts, whole texts, and the others."""
 
 
@@ -82,8 +82,8 @@ class ShellPattern(Struct, frozen=True):
     fixed_words: int
     """How many leading words the pattern spells out."""
     exact: bool
-    allowed: _Matching
-    denied: _Matching
+    allowed: Matching
+    denied: Matching
     leading: tuple[str, ...]
     """The words that it spells out, as plain text."""
     program: str
@@ -98,8 +98,7 @@ class ShellPattern(Struct, frozen=True):
         return key.startswith(starts) or key in texts or (others != () and _match_any(others, key))
 
     def denies(self, text: str) -> bool:
-        starts, texts, others = self.denied
-        return text.startswith(starts) or text in texts or (others != () and _match_any(others, text))
+        return matches(self.denied, text)
 
     def may_deny(self, items: list[Item]) -> bool:
         return any(may_match(glob, items) for glob in self.loose)
@@ -163,6 +162,11 @@ def _may_be_passed(text: str, previous: str) -> bool:
     return text[:1] in ("-", "+") or "=" in text or (previous[:1] == "-" and "=" not in previous)
 
 
+def matches(matching: Matching, text: str) -> bool:
+    starts, texts, others = matching
+    return text.startswith(starts) or text in texts or (others != () and _match_any(others, text))
+
+
 def _match_any(globs: tuple[Glob, ...], text: str) -> bool:
     for glob in globs:  # noqa: SIM110 - asked for every part and rule; a generator would double the cost
         if glob.matches(text):
@@ -202,7 +206,7 @@ def compile_shell_pattern(pattern: str) -> ShellPattern:
     )
 
 
-def _sort(globs: tuple[Glob, ...]) -> _Matching:
+def _sort(globs: tuple[Glob, ...]) -> Matching:
     starts = tuple(glob.literals[0] for glob in globs if glob.literals[1:] == ("",))
     texts = tuple(glob.literals[0] for glob in globs if glob.literals[1:] == ())
     return starts, texts, tuple(glob for glob in globs if glob.literals[1:] not in ((), ("",)))
@@ -233,17 +237,18 @@ def command_key(words: tuple[Word, ...]) -> str:
 
 
 def command_texts(command: Command) -> list[str]:
-    """The spellings of a part that a deny rule is compared with."""
+    """The spellings of a part that a deny rule is compared with, its plain text first."""
     words = command.words
-    texts = [command.text, command.raw]
-    first = words[0].text
+    plain = [word.text for word in words]
+    texts, first = [" ".join(plain)], plain[0]
+    if any(word.pieces for word in words):
+        texts.append(command.raw)
     if "/" in first:
-        texts.append(" ".join([first.rpartition("/")[2], *(word.text for word in words[1:])]))
+        texts.append(" ".join([program_name(first), *plain[1:]]))
     if command.assignments:
-        texts.append(" ".join([*(each.raw for each in command.assignments), *(word.text for word in words)]))
-    if len(words) > 2 and words[1].text[:1] == "-":
-        start = after_options(words)
-        texts.append(" ".join([program_name(first), *(word.text for word in words[start:])]))
+        texts.append(" ".join([*(each.raw for each in command.assignments), *plain]))
+    if len(words) > 2 and plain[1][:1] == "-":
+        texts.append(" ".join([program_name(first), *plain[after_options(words) :]]))
     return texts
 
 

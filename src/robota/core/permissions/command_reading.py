@@ -52,6 +52,8 @@ class Reading(Struct, eq=False, gc=False):
     """What the allow rules that were asked last make of it."""
     names: frozenset[str] | None = None
     """What its programs are called, also by other names; see `look_closer`."""
+    unsettled: bool = False
+    """Whether anything that it runs is only known at run time, or depends on what it writes."""
     runs_unknown: str | None = None
     """A part that runs a file which another part writes, or that looks elsewhere for programs."""
     _touches: list[Touch] | None = None
@@ -81,8 +83,8 @@ class Reading(Struct, eq=False, gc=False):
         if self._texts is None:
             self._texts = {}
             for each in reversed(self.every):  # of equal texts the first one counts
-                part = each.command.text
-                self._texts.update((text, part) for text in command_texts(each.command))
+                texts = command_texts(each.command)
+                self._texts.update(dict.fromkeys(texts, texts[0]))
         return self._texts
 
     @property
@@ -96,17 +98,19 @@ class Reading(Struct, eq=False, gc=False):
     def started(self) -> dict[str, str]:
         """What options and variables start, each with its part."""
         if self._started is None:
-            self._started = dict(find_started(self.sources))
+            self._started = dict(find_started(self.sources)) if self.sources else {}
         return self._started
 
     def look_closer(self) -> frozenset[str]:
         """Find out what only rules that deny or ask about commands need."""
         self.runs_unknown = next((each.command.text for each in self.every if self._runs_written(each)), None)
         self.names = frozenset([name for each in self.every for name in other_names(each.program)])
+        self.unsettled = self.runs_unknown is not None or any(map(_is_open, self.every))
         return self.names
 
     def _runs_written(self, invocation: Invocation) -> bool:
-        if any(each.name in _LOOKED_UP for each in invocation.command.assignments):
+        given = invocation.command.assignments
+        if given and any(each.name in _LOOKED_UP for each in given):
             return True
         name, words = invocation.program, invocation.words
         files = _READ_UNNAMED.get(name, frozenset())
@@ -128,8 +132,17 @@ class Reading(Struct, eq=False, gc=False):
         return self._perhaps
 
 
+def _is_open(invocation: Invocation) -> bool:
+    """Whether a word, or what the command runs, is only known at run time."""
+    for word in invocation.command.words:
+        if word.pieces and not word.literal:
+            return True
+    return invocation.opaque
+
+
 def _distinct(touches: Iterable[Touch]) -> list[Touch]:
-    return list({replace(touch, part=""): touch for touch in touches}.values())
+    found = list(touches)
+    return list({replace(touch, part=""): touch for touch in found}.values()) if len(found) > 1 else found
 
 
 def read_command(text: str, directory: str | None, home: str, cwd: str) -> Reading:

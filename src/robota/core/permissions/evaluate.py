@@ -210,7 +210,7 @@ def _apply(call: Call, matcher: Matcher, rules: RuleSet, *, denies: bool) -> Per
     given: PermissionDecision = "deny" if denies else asked
     verb = "denies" if denies else "asks about"
     doubt: PermissionExplanation | None = None
-    for rule in rules.rules:
+    for rule in matcher.relevant(rules):
         whole = rule.pattern is None and rule.names(call.tool)
         hit = Hit(None) if whole else matcher.hit(rule)
         if hit is None:

@@ -7,7 +7,7 @@ address (`url_matcher`), files, or any other argument.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -83,6 +83,10 @@ class Gap(Struct, frozen=True, gc=False):
 
 
 class Matcher(Protocol):
+    def relevant(self, rules: RuleSet) -> Sequence[Rule]:
+        """The deny or ask rules that may apply: a matcher may be sure of many others at once."""
+        return rules.rules
+
     def hit(self, rule: Rule) -> Hit | None:
         """How a deny or ask rule with a pattern applies; rules without one were handled before."""
 
@@ -142,7 +146,7 @@ def _as_json(arguments: Mapping[str, object]) -> str | None:
         return None
 
 
-class TextMatcher:
+class TextMatcher(Matcher):
     """Agents, skills, searches, MCP tools and tools nobody knows.
 
     Rules are compared with the argument that the tool is about, or with all of them as JSON.
@@ -198,7 +202,7 @@ class TextMatcher:
         return any(text_glob(pattern).matches(form) for form in forms)
 
 
-class FileMatcher:
+class FileMatcher(Matcher):
     """Calls that read, search or write files."""
 
     def __init__(self, call: Call) -> None:

@@ -9,7 +9,7 @@ from robota.core.permissions.command_patterns import command_texts
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation
-from robota.core.shell.programs import find_options, load_programs
+from robota.core.shell.programs import find_options, is_known, load_programs
 
 _LONGEST = 64  # words of a command that an option starts; keeps many such options in one command cheap
 _STARTS = 24
@@ -36,13 +36,15 @@ def find_perhaps_started(
     invocations: Sequence[Invocation], sources: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """The same where only the program knows how it reads the text: a command may begin at any word."""
-    codes = ((text, each.command.text) for each in invocations for text in _codes(each))
+    codes = [
+        (text, each.command.text) for each in invocations if _is_code(each.program) for text in _codes(each)
+    ]
     for source, part in (*sources, *codes):
         words = [word for word in _BETWEEN.split(source) if word][:_LONGEST]
         for start in range(min(len(words), _STARTS)):
             yield " ".join([words[start].rpartition("/")[2], *words[start + 1 :]]), part
     for each in invocations:
-        if not each.computed and not load_programs().knows(each.program):
+        if not each.computed and not is_known(each.program):
             yield from ((text, each.command.text) for text in _named_words(each))
 
 
@@ -84,11 +86,12 @@ def _find_sources(invocation: Invocation) -> list[str]:
     return sources
 
 
+def _is_code(program: str) -> bool:
+    return program in LANGUAGES or program in load_programs().interpreters
+
+
 def _codes(invocation: Invocation) -> Iterator[str]:
-    coded = invocation.program in LANGUAGES
-    if not coded and invocation.program not in load_programs().interpreters:
-        return
-    words = invocation.words
+    coded, words = invocation.program in LANGUAGES, invocation.words
     for index, word in enumerate(words[1:], 1) if coded else ():
         before = words[index - 1].text
         if before in _CODE_OPTIONS or _CODE_FLAGS.match(before) or word.text[:2] in ("-c", "-e"):

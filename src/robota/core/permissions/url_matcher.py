@@ -9,6 +9,7 @@ from robota.core.permissions.matchers import (
     Cover,
     Gap,
     Hit,
+    Matcher,
     first_cover,
     has_controls,
     parameter_hit,
@@ -21,7 +22,7 @@ from robota.http.url import canonical_host
 _SCHEMES = frozenset({"http", "https", "ws", "wss", "ftp", "file"})
 
 
-class UrlMatcher:
+class UrlMatcher(Matcher):
     def __init__(self, call: Call) -> None:
         self._call = call
         self._url = text_argument(call.arguments, "url")

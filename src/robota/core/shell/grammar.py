@@ -38,6 +38,7 @@ _DELIMITER = re.compile(
 _TIMED = re.compile(r"time(?:[ \t]+-p)?[ \t]+(?=[({]|(?:if|while|until|for|case)[ \t\n])")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?=[ \t\n])")
 _CLOSERS = frozenset({"then", "do", "done", "fi", "esac", "elif", "else", "}"})
+_CLOSER_STARTS = frozenset(word[0] for word in _CLOSERS)
 _FOREIGN = {
     "function": "a function",
     "coproc": "a coprocess",
@@ -48,6 +49,7 @@ _KEYWORD = re.compile(
     r"(?:if|while|until|for|case|select|function|coproc|then|do|done|fi|esac|elif|else|\[\[|[{}!])"
     r"(?=[ \t\n;&|<>()]|\Z)"
 )
+_KEYWORD_STARTS = frozenset("iwufcstde[{}!")
 _REGEX = re.compile(
     r"(?:[A-Za-z0-9_.^*+?()\[\]|{},:/@%=#-]|\\[.^$*+?()\[\]|{}/dswb-]|\$(?=[)| \t]))+(?=[ \t])"
 )
@@ -85,6 +87,9 @@ def _skip_blanks(reader: Reader, *, lines: bool = False) -> None:
     """Move to the next token; with `lines`, over line ends too (where here-documents are read)."""
     src = reader.src
     while (character := src[reader.pos : reader.pos + 1]) in _SKIPPED:
+        if character == " ":
+            reader.pos += 1
+            continue
         if character in _BLANK:
             reader.take(_BLANKS)
             character = src[reader.pos : reader.pos + 1]
@@ -134,6 +139,8 @@ def _stop_here(reader: Reader, stops: tuple[str, ...]) -> str | None:
         return character
     if character == ";" and ";;" in stops and reader.peek(2) == ";;" and reader.peek(3) != ";;&":
         return ";;"
+    if character not in _CLOSER_STARTS:
+        return None
     found = _KEYWORD.match(reader.src, reader.pos)
     if found is None or found.group() not in _CLOSERS:
         return None
@@ -167,10 +174,12 @@ def _read_and_or(reader: Reader) -> str:
 def _read_pipeline(reader: Reader) -> str:
     """Commands joined by `|`; the two characters that follow."""
     start, outer, piped = len(reader.script.commands), reader.piped, False
-    if reader.src.startswith("!", reader.pos) and _KEYWORD.match(reader.src, reader.pos):
+    character = reader.peek()
+    if character == "!" and _KEYWORD.match(reader.src, reader.pos):
         reader.pos += 1
         _skip_blanks(reader)
-    if reader.src.startswith("time", reader.pos):
+        character = reader.peek()
+    if character == "t" and reader.src.startswith("time", reader.pos):
         reader.take(_TIMED)
     while True:
         _read_command(reader)
@@ -190,8 +199,12 @@ def _read_pipeline(reader: Reader) -> str:
 
 
 def _read_command(reader: Reader) -> None:
-    if reader.src.startswith("(", reader.pos):
+    character = reader.peek()
+    if character == "(":
         opening = reader.peek(2) if reader.peek(2) == "((" else "("
+    elif character not in _KEYWORD_STARTS:
+        _read_simple(reader)
+        return
     else:
         found = _KEYWORD.match(reader.src, reader.pos)
         if found is None:

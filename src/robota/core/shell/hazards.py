@@ -5,6 +5,7 @@ A prefix allow rule (`Bash(git *)`) does not reach such words; a rule that spell
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -137,7 +138,10 @@ def _complete(name: str, options: ProgramOptions) -> str:
         return name
     if name in options.named:
         return name
-    found = [each for each in options.long if each.startswith(name)]
+    found, at = list[str](), bisect_left(options.long, name)
+    while at < len(options.long) and options.long[at].startswith(name):
+        found.append(options.long[at])
+        at += 1
     if len(found) > 1:
         found = [each for each in found if each in options.run or each in options.write] or found
     return found[0] if found else name
@@ -210,7 +214,7 @@ def _named_hazards(
 
 def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
     name, text, value = option.name, option.text, option.value
-    if name in options.plain:
+    if name in options.harmless:
         return False
     if name in options.keyed:
         known = value is None or value.literal
@@ -219,11 +223,7 @@ def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
         return True
     if name in options.write:
         return not (text in _HARMLESS_TARGETS and (value is None or value.literal))
-    if not options.closed or name in options.values or name in options.known:
-        return False
-    return not (
-        (len(name) == 2 and name[1] in options.flags) or f"{name}=".startswith(options.prefixes or "\0")
-    )
+    return options.closed and not f"{name}=".startswith(options.prefixes or "\0")
 
 
 def _is_harmful_key(text: str, options: ProgramOptions) -> bool:

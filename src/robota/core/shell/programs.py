@@ -72,10 +72,16 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     input: bool = False
     """Whether it carries out commands that it reads from its standard input."""
 
-    @property
+    @cached_property
     def closed(self) -> bool:
         """Whether every harmless option is listed."""
         return bool(self.flags or self.known)
+
+    @cached_property
+    def harmless(self) -> frozenset[str]:
+        """The options that are so whatever they are given."""
+        listed = self.plain | self.values | self.known | {"-" + letter for letter in self.flags}
+        return listed - ((self.run | self.write | self.keyed) - self.plain)
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -85,7 +91,7 @@ class ProgramOptions(Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
     @cached_property
     def long(self) -> tuple[str, ...]:
-        """Those of them that may be written shorter."""
+        """Those of them that may be written shorter, in order."""
         return tuple(sorted([each for each in self.named if len(each) > 2]))
 
     @cached_property
@@ -250,14 +256,6 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     long_flags: frozenset[str]
     """Options of runners that take no value."""
 
-    def knows(self, name: str) -> bool:
-        """Whether a table tells what a program does with its words."""
-        tables: tuple[Container[str], ...] = (
-            self.files, self.names_only, self.read_only, self.runners, self.shells, self.other_shells,
-            self.setters, BUILTINS, SUBCOMMANDS,
-        )  # fmt: skip
-        return any(name in table for table in tables) or find_options(name) is not None
-
     def starts_nothing(self, name: str, value: str) -> bool:
         """Whether a variable that decides what a program starts is given a value that starts nothing."""
         pattern = self.inert_values.get(name)
@@ -284,6 +282,17 @@ def load_programs() -> Programs:
 @lru_cache(maxsize=1)
 def load_options() -> OptionTable:
     return msgspec.json.decode(_read("options.json"), type=OptionTable)
+
+
+@lru_cache(maxsize=1024)
+def is_known(name: str) -> bool:
+    """Whether a table tells what a program does with its words."""
+    known = load_programs()
+    tables: tuple[Container[str], ...] = (
+        known.files, known.names_only, known.read_only, known.runners, known.shells, known.other_shells,
+        known.setters, BUILTINS, SUBCOMMANDS,
+    )  # fmt: skip
+    return any(name in table for table in tables) or find_options(name) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -123,7 +123,7 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
     steered = (
         runner.elsewhere
         or (runner.assignments and any(_assigns(word) and not _sets_inert(word) for word in options))
-        or any(_split_option(word.text, runner)[0] in runner.harmful for word in options)
+        or any(runner.harmful and _split_option(word.text, runner)[0] in runner.harmful for word in options)
     )
     if script_at is not None:
         at, text = script_at
@@ -187,8 +187,9 @@ def _split_option(text: str, runner: Runner) -> tuple[str, str | None]:
                 break
         return text[:2], text[2:] or None
     name, equals, value = text.partition("=")
-    longer = sorted(each for each in runner.script_option | runner.harmful if each.startswith(name))
-    return longer[0] if longer and len(name) > 2 else name, value if equals else None
+    named = runner.script_option | runner.harmful
+    longer = min([each for each in named if each.startswith(name)], default=name) if len(name) > 2 else name
+    return longer, value if equals else None
 
 
 def _find_start(words: tuple[Word, ...], runner: Runner) -> tuple[int | None, bool]:
@@ -277,6 +278,8 @@ def _option_length(text: str, runner: Runner) -> int | None:
 
 def _script_option(words: tuple[Word, ...], start: int, runner: Runner) -> tuple[int, Word | None] | None:
     """The word that holds the shell text of an option such as `flock -c`, wherever it stands."""
+    if not runner.script_option:
+        return None
     for index, word in enumerate(words[1:], 1):
         name, attached = _split_option(word.text, runner)
         if name in runner.script_option:

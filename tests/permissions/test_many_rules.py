@@ -1,0 +1,48 @@
+"""Deny rules that are excluded together, since none of them touches the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from robota.core.permissions.command_matcher import CommandMatcher
+from robota.core.permissions.evaluate import make_call
+
+CORPUS = Path(__file__).parent / "corpus"
+RULES = (
+    "Bash(rm *)", "Bash(rm -rf *)", "Bash(git push *)", "Bash(git push --force *)", "Bash(curl:*)",
+    "Bash(sudo:*)", "Bash(npm publish)", "Bash(*secret*)", "Bash(docker * prune *)", "Bash(make deploy)",
+    "Bash(python3 *)", "Bash(workdir:/etc*)", "Bash(./scripts/*)", "Bash(cat)", "Read(.env)",
+    "WebFetch(domain:example.com)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.glob("*.jsonl")))
+def test_a_rule_that_is_left_out_does_not_apply(name: str) -> None:
+    rows = [json.loads(line) for line in (CORPUS / name).read_text(encoding="utf-8").splitlines()]
+    inputs = [row["input"] for row in rows if row["tool"] == "Bash" and isinstance(row["input"], dict)]
+    commands = {each["command"] for each in inputs if isinstance(each.get("command"), str)}
+    for command in sorted(commands):
+        call = make_call(
+            "Bash", {"command": command}, {"deny": RULES, "cwd": "/srv/project", "home": "/home/u"}
+        )
+        assert call is not None
+        matcher = CommandMatcher(call)
+        kept = matcher.relevant(call.deny)
+        left_out = [rule for rule in call.deny.rules if rule not in kept]
+        assert [rule.text for rule in left_out if matcher.hit(rule) is not None] == [], command
+
+
+def test_an_argument_of_that_name_is_what_a_rule_may_be_about() -> None:
+    terms = {"deny": ["Bash(workdir:/etc*)"], "cwd": "/srv/project"}
+    call = make_call("Bash", {"command": "ls", "workdir": "/etc/ssh"}, terms)
+    assert call is not None
+    assert [rule.text for rule in CommandMatcher(call).relevant(call.deny)] == ["Bash(workdir:/etc*)"]
+
+
+def test_a_command_that_no_rule_touches_leaves_none_to_look_at() -> None:
+    call = make_call("Bash", {"command": "ls -la"}, {"deny": ["Bash(rm *)", "Bash(sudo *)"], "cwd": "/"})
+    assert call is not None
+    assert CommandMatcher(call).relevant(call.deny) == []
