@@ -21,7 +21,7 @@ FAST ?= tests/core tests/permissions tests/sdk tests/test_public_api.py \
 	$(patsubst %,tests/sessions/test_%.py,compaction permission_enforcer questions session_abort session_run) \
 	$(patsubst %,tests/providers/test_%.py,anthropic_wire gemini_wire openai_responses_wire)
 
-.PHONY: help run test test-fast test-system screens check format static fuzz fuzz-http oracle kills signals printed flips real-model soak bench bench-search bench-sessions stubs pins clean
+.PHONY: help run test test-fast test-system screens check format static fuzz fuzz-http oracle kills signals printed flips real-model soak bench bench-search bench-sessions stubs package-page pins clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -119,6 +119,9 @@ soak: $(VENV)/.dev ## Many turns in one process, and typed into a terminal: memo
 
 stubs: $(VENV)/.dev ## Write the type stubs of the lazily loaded packages
 	$(BIN)/python -m robota._stubs
+
+package-page: ## Write PACKAGE.md, what a package index shows, from the README
+	$(PYTHON) -m tests.support.package_page
 
 pins: $(VENV)/.dev ## Refresh constraints.txt from what is installed
 	@{ echo "# Pinned versions that \`make\` installs with; refresh with \`make pins\`."; \

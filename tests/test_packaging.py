@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.support.package_page import PAGE, make_page
 
 from robota import __version__
 
@@ -34,6 +35,7 @@ def test_the_source_archive_has_what_a_distributor_needs(tmp_path: Path) -> None
     with tarfile.open(archive) as files:
         names = {name.partition("/")[2] for name in files.getnames()}
     expected = {"CHANGELOG.md", "LICENSE", "README.md", "Makefile", "docs/permissions.md", "fuzz/kills.py"}
+    expected |= set(re.findall(r"\]\((?!https:)([^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
     expected |= {"tests/conftest.py", "src/robota/py.typed", "src/robota/core/data/models.json"}
     assert expected - names == set()
     assert [name for name in names if "__pycache__" in name or ".venv" in name] == []
@@ -45,6 +47,15 @@ def test_the_wheel_has_every_file_of_the_web_page(tmp_path: Path) -> None:
     page = {path.name for path in (ROOT / "src/robota/transports/web").iterdir()}
     assert {f"robota/transports/web/{name}" for name in page} - names == set()
     assert "index.html" in page
+
+
+def test_the_page_of_a_package_index_says_what_the_readme_says_and_links_nowhere_else(tmp_path: Path) -> None:
+    assert PAGE.read_text(encoding="utf-8") == make_page((ROOT / "README.md").read_text(encoding="utf-8"))
+    with zipfile.ZipFile(build("wheel", tmp_path)) as files:
+        [name] = [name for name in files.namelist() if name.endswith(".dist-info/METADATA")]
+        shown = files.read(name).decode().partition("\n\n")[2]
+    assert "# robota" in shown
+    assert [link for link in re.findall(r"\]\(([^)]*)\)", shown) if not link.startswith("https:")] == []
 
 
 def build(what: str, directory: Path) -> Path:
