@@ -10,10 +10,10 @@ import pytest
 from tests.http.certificates import Authority
 from tests.http.peer import OK, Line, Peer, fetch, get, in_thread, post
 
+from robota.http.address import find_proxy
 from robota.http.client import HttpClient
 from robota.http.detour import Detour, explain
 from robota.http.errors import FailureKind, HttpError
-from robota.http.proxy import find_proxy
 from robota.http.url import Url, parse_url
 
 pytestmark = pytest.mark.anyio

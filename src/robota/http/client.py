@@ -10,30 +10,23 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary, ref
 
-from robota.http.connection import Connection
+from robota.http.address import AddressPolicy, Resolve, find_proxy, resolve_checked
+from robota.http.connection import KEEP_ALIVE_SECONDS, Connection, Pool, close_in
 from robota.http.dial import dial, look_up
 from robota.http.errors import HttpError
-from robota.http.pool import Pool
-from robota.http.proxy import find_proxy
-from robota.http.reply import Reply
-from robota.http.request import Request
+from robota.http.exchange import Reply, Request
 
 if TYPE_CHECKING:
     import ssl
-    from typing import Self
 
-    from robota.http.address import AddressPolicy, Resolve
     from robota.http.detour import Detour
     from robota.http.url import Url
 
 CONNECT_SECONDS = 10.0
-KEEP_ALIVE_SECONDS = 60.0
 REQUEST_TIMEOUT = 408
-CLOSE_SECONDS = 2.0
-"""How long another thread's loop may take to close its connections."""
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
@@ -114,8 +107,6 @@ class HttpClient:
 
     async def _find_addresses(self, url: Url) -> Sequence[str]:
         if self._policy is not None:
-            from robota.http.address import resolve_checked  # noqa: PLC0415 - few want their addresses checked
-
             return await resolve_checked(url, self._policy, resolve=self._resolve)
         return (url.host,) if url.is_address else await look_up(url.host, url.port)
 
@@ -138,17 +129,11 @@ class HttpClient:
 
     async def aclose(self) -> None:
         """Close the connections of all event loops; another request would open new ones."""
-        here = asyncio.get_running_loop()
         pools = [(loop, known()) for loop, known in list(self._pools.items())]
         self._pools.clear()
         for loop, pool in pools:
-            if pool is None:
-                continue
-            if loop is here:
-                await pool.aclose()
-            elif loop.is_running():  # in another thread
-                closing = asyncio.run_coroutine_threadsafe(pool.aclose(), loop)
-                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
+            if pool is not None:
+                await close_in(loop, pool)
         if self._detour is not None:
             await self._detour.aclose()
 

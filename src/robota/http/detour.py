@@ -16,16 +16,12 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import httpx2
 
-from robota.http.dial import is_out_of_descriptors
+from robota.http.address import shown
+from robota.http.connection import KEEP_ALIVE_SECONDS, close_in
+from robota.http.dial import is_out_of_descriptors, trusting_context
 from robota.http.errors import FailureKind, HttpError
-from robota.http.proxy import shown
-from robota.http.reply import Reply
-from robota.http.request import Request
-from robota.http.tls import trusting_context
+from robota.http.exchange import Reply, Request
 
-KEEP_ALIVE_SECONDS = 60.0
-CLOSE_SECONDS = 2.0
-"""How long another thread's loop may take to close its connections."""
 _Clients: TypeAlias = dict[tuple[str, str | None], list[httpx2.AsyncClient]]
 """By scheme and proxy; the last one is used, those before it may still have replies under way."""
 Timeouts: TypeAlias = dict[str, float | None]
@@ -119,16 +115,11 @@ class Detour:
 
     async def aclose(self) -> None:
         """Close the clients that were made here."""
-        here = asyncio.get_running_loop()
         kept = ((loop, some) for loop, made in self._clients.items() for some in made.values())
         clients = [(loop, client) for loop, some in kept for client in some]
         self._clients.clear()
         for loop, client in clients:
-            if loop is here:
-                await client.aclose()
-            elif loop.is_running():  # in another thread
-                closing = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
-                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
+            await close_in(loop, client)
 
 
 def reply_of(response: httpx2.Response) -> Reply:

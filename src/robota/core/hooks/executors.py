@@ -32,8 +32,7 @@ if TYPE_CHECKING:  # the network modules are loaded with the first http hook
 
     from robota.http.address import AddressPolicy
     from robota.http.errors import HttpError
-    from robota.http.reply import Reply
-    from robota.http.request import Request
+    from robota.http.exchange import Reply, Request
 
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -161,7 +160,7 @@ class HttpExecutor:
 
 def _build_request(hook: HookDefinition) -> Request:
     from robota.http.errors import HeaderError  # noqa: PLC0415 - see above
-    from robota.http.request import build_request  # noqa: PLC0415 - see above
+    from robota.http.exchange import build_request  # noqa: PLC0415 - see above
     from robota.http.url import parse_url  # noqa: PLC0415 - see above
 
     headers = {name: _interpolate(value, hook.allowed_env_vars) for name, value in hook.headers.items()}
