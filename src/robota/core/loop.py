@@ -32,6 +32,7 @@ from robota.core.events import (
     RunStarted,
 )
 from robota.core.messages import (
+    AssistantMessage,
     Json,
     Message,
     Prompt,
@@ -54,7 +55,6 @@ from robota.core.provider import (
 )
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
-from robota.core.resume import resume
 from robota.core.run import CutRun, RunResult, RunState, RunSteps, StopRun
 from robota.core.tool import Toolset
 from robota.core.tool_round import ToolRound
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from robota.core.structured import OutputType
 
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
+GO_ON = "The session was interrupted in the middle of your answer. Go on where it stopped."
 NO_TOOLS = Toolset()
 
 
@@ -327,6 +328,26 @@ class Loop:
             tools_executed=tuple(state.tools_executed),
             parsed=self.output,
         )
+
+
+async def resume(run: Loop, cut: CutRun) -> bool:
+    """Do what is left of a round that a crash has cut; false if that was all."""
+    agent, recorder = run.agent, run.recorder
+    if cut.prompt is not None:
+        return await run.record_prompt(cut.prompt)
+    await recorder.plugins.initialize(agent)
+    recorder.round = run.state.rounds
+    timeline = recorder.conversation.timeline
+    answer = next((each for each in reversed(timeline) if isinstance(each, AssistantMessage)), None)
+    if answer is not None and recorder.conversation.open_calls:
+        tools = ToolRound(run, answer.tool_calls, agent.toolset)
+        tools.recall(cut)
+        await tools.run(int(agent.using.window * TOOL_RESULT_BUDGET_THRESHOLD))
+    elif answer is not None and answer is timeline[-1]:
+        if answer.state == "complete":
+            return await run.goes_on()
+        run.add([user_message(GO_ON, **recorder.identity(), metadata={"origin": "engine"})])
+    return True
 
 
 def leave_out_hosted(tools: tuple[ToolSchema, ...], hosted: NativeWebTools | None) -> tuple[ToolSchema, ...]:

@@ -3,9 +3,8 @@
 A child runs in a session of its own, without our descriptors, keys or terminal. Whatever it does (floods,
 hangs, ignores signals, leaves children behind, keeps the pipe open), `run_process` comes back with a result
 in bounded time and bounded memory, and cancelling it leaves nothing running, nor does `kill -9` of us
-(`guardian`). When the child ends by itself,
-processes it left in its group are ended too; one that started a session of its own (`setsid`, a daemon)
-lives on and is reported.
+(`process_tree.GUARDIAN`). When the child ends by itself, processes it left in its group are ended too; one
+that started a session of its own (`setsid`, a daemon) lives on and is reported.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from typing import IO, TypeAlias, TypeVar, cast
 import anyio
 from msgspec import Struct
 
-from robota.core.guardian import GUARDIAN
 from robota.core.plain_text import looks_binary, to_plain_text
 from robota.core.ports import new_uuid
 from robota.core.process_tree import (
+    GUARDIAN,
     Family,
     group_is_alive,
     group_of,
