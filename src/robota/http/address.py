@@ -24,36 +24,33 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Iterable[str]]]
 """Addresses of a host, as text."""
 
-_SPECIAL: tuple[tuple[str, str], ...] = (
-    ("169.254.169.254/32", "a cloud metadata service"),
-    ("168.63.129.16/32", "a cloud metadata service"),
-    ("100.100.100.200/32", "a cloud metadata service"),
-    ("fd00:ec2::254/128", "a cloud metadata service"),
-    ("0.0.0.0/8", "an unspecified address"),
-    ("::/128", "an unspecified address"),
-    ("127.0.0.0/8", "this machine"),
-    ("::1/128", "this machine"),
-    ("10.0.0.0/8", "a private network"),
-    ("172.16.0.0/12", "a private network"),
-    ("192.168.0.0/16", "a private network"),
-    ("fc00::/7", "a private network"),
-    ("fec0::/10", "a private network"),
-    ("100.64.0.0/10", "a carrier's shared network"),
-    ("169.254.0.0/16", "a link-local address"),
-    ("fe80::/10", "a link-local address"),
-    ("224.0.0.0/4", "a multicast address"),
-    ("ff00::/8", "a multicast address"),
-    ("192.0.0.0/24", "a reserved address"),
-    ("192.0.2.0/24", "a reserved address"),
-    ("192.88.99.0/24", "a reserved address"),
-    ("198.18.0.0/15", "a reserved address"),
-    ("198.51.100.0/24", "a reserved address"),
-    ("203.0.113.0/24", "a reserved address"),
-    ("240.0.0.0/4", "a reserved address"),
-    ("2001::/23", "a reserved address"),
-    ("2001:db8::/32", "a reserved address"),
-    ("3fff::/20", "a reserved address"),
-)
+_SPECIAL: dict[str, tuple[str, ...]] = {
+    "a cloud metadata service": (
+        "169.254.169.254/32",
+        "168.63.129.16/32",
+        "100.100.100.200/32",
+        "fd00:ec2::254/128",
+    ),
+    "an unspecified address": ("0.0.0.0/8", "::/128"),
+    "this machine": ("127.0.0.0/8", "::1/128"),
+    "a private network": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
+    "a carrier's shared network": ("100.64.0.0/10",),
+    "a link-local address": ("169.254.0.0/16", "fe80::/10"),
+    "a multicast address": ("224.0.0.0/4", "ff00::/8"),
+    "a reserved address": (
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "240.0.0.0/4",
+        "2001::/23",
+        "2001:db8::/32",
+        "3fff::/20",
+    ),
+}
+"""What networks are for; of an address that is in two of them, the first says what it is."""
 _EMBEDDED: tuple[tuple[str, int], ...] = (
     ("::ffff:0:0/96", 0),  # IPv4-mapped
     ("64:ff9b::/96", 0),  # NAT64
@@ -82,8 +79,8 @@ PUBLIC_ONLY = AddressPolicy()
 def describe_special(address: str) -> str | None:
     """What an address stands for if it is not public, also when IPv6 wraps it; `None` for a public one."""
     value: Address = ipaddress.ip_address(address.partition("%")[0])
-    for network, meaning in _SPECIAL:
-        if value in ipaddress.ip_network(network):
+    for meaning, networks in _SPECIAL.items():
+        if any(value in ipaddress.ip_network(network) for network in networks):
             return meaning
     if isinstance(value, ipaddress.IPv4Address):
         return None
