@@ -21,6 +21,7 @@ from robota.core.errors import ConfigurationError
 
 ENV_REFERENCE_PREFIX = "$ENV:"
 _IN_USE: set[str] = set()
+"""The variables that references were resolved to: they hold keys, whatever their names."""
 
 
 def is_env_reference(value: object) -> bool:
@@ -48,11 +49,6 @@ def has_usable_secret_reference(value: str | None, env: Mapping[str, str] | None
     return bool(value and resolve_env_reference(value, env))
 
 
-def names_in_use() -> Collection[str]:
-    """The variables that references were resolved to: they hold keys, whatever their names."""
-    return _IN_USE
-
-
 _NAME = lazy_pattern(
     r"(?:(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|APIKEY|ACCESSKEY|SECRETKEY|PRIVATEKEY)S?"
     r"|(?:^|_|SSH|DB|PG)PASS|(?:^|_)(?:KEYS?|PWD|PAT|PIN|AUTH|JWT|BEARER|COOKIE|CREDENTIALS?|CREDS?)"
@@ -69,7 +65,7 @@ _DIRECTORIES = frozenset(("PWD", "OLDPWD"))
 def is_credential(name: str, value: str) -> bool:
     """Whether a variable holds a secret: by its name, by a password in its address, or because it was read
     as a key. The name of a file is none, though its content may be: rules about files protect that."""
-    if name in names_in_use():
+    if name in _IN_USE:
         return True
     if name.upper() in _DIRECTORIES:
         return False

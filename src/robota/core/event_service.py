@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from robota.core.bus import log_failure
 from robota.core.errors import ConfigurationError
 from robota.core.event_names import NAMED_EVENTS, owner_path, plugin_events
 from robota.core.events import Event, OwnerPathSegment, RunStarted, SessionInit, SessionShutdown, TurnEvent
@@ -131,13 +132,7 @@ class EventService:
                 try:
                     handler.listener(told)
                 except Exception:  # noqa: BLE001 - as on the bus: it is named, and the others hear the event
-                    _log_failure(handler.listener, name)
-
-
-def _log_failure(listener: NamedListener, name: str) -> None:
-    import logging  # noqa: PLC0415 - only when something went wrong
-
-    logging.getLogger("robota.events").exception("Listener %r failed on event %r.", listener, name)
+                    log_failure(handler.listener, name)
 
 
 _NAMED: HandlerTable = dict.fromkeys(NAMED_EVENTS, EventService._hear)

@@ -45,7 +45,7 @@ from robota.core.messages import (
 )
 from robota.core.model_call import ModelCall
 from robota.core.models import describe_unknown_model, is_known_model
-from robota.core.plugin import Refusal, watch_for_plugins
+from robota.core.plugin import Refusal
 from robota.core.provider import (
     ChatRequest,
     ModelSettings,
@@ -112,7 +112,7 @@ class Loop:
         self.tries_left = 0
         """How often the model may correct an answer that does not have it."""
         self.output: Any = None
-        self._unsubscribe = watch_for_plugins(agent, self.recorder.plugins)
+        self._unsubscribe = self.recorder.plugins.watch(agent)
 
     async def run(self, prompt: Prompt, cut: CutRun | None = None) -> None:
         """Rounds until an answer, an error or a guard; a run without an answer ends with a summary. With

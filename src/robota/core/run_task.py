@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import suppress
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -44,11 +45,8 @@ class RunTask:
     def abort(self) -> None:
         """Stop the work, from any thread and from signal handlers."""
         self.aborted = True
-        try:
-            # Also from the loop's own thread: a signal handler may have interrupted it at any point.
-            self._loop.call_soon_threadsafe(self._cancel)
-        except RuntimeError:
-            return  # the loop is closed, so the run is over
+        # Also from the loop's own thread: a signal handler may have interrupted it at any point.
+        self._call_soon(self._cancel)
 
     def _cancel(self) -> None:
         if not self._stopped:
@@ -71,11 +69,12 @@ class RunTask:
         """Do this on the run's own thread: at once if we are there, soon if a tool's thread asks."""
         if get_ident() == self._thread:
             action()
-            return
-        try:
+        else:
+            self._call_soon(action)
+
+    def _call_soon(self, action: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so the run is over
             self._loop.call_soon_threadsafe(action)
-        except RuntimeError:
-            return  # the loop is closed: the thread outlived its run
 
     # --- waiting for it ----------------------------------------------------------------------------------
 

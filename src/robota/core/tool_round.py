@@ -218,54 +218,42 @@ class ToolRound:
 
     def report_start(self, call: PreparedCall) -> None:
         self.started.add(call.call_id)
-        if self.recorder.events.wants(ToolExecutionRequest):
-            self.recorder.log(
+        recorder, asked = self.recorder, call.request
+        names = {"call_id": call.call_id, "tool_call_id": asked.id, "tool_name": asked.name}
+        if recorder.events.wants(ToolExecutionRequest):
+            recorder.log(
                 ToolExecutionRequest,
+                **names,
                 batch_id=self.batch_id,
                 index=call.index,
-                call_id=call.call_id,
-                tool_name=call.request.name,
-                tool_call_id=call.request.id,
                 parameters=call.arguments,
                 owner_path=self.owner_path(call),
             )
-        self.recorder.tell(
-            ToolStarted,
-            call_id=call.call_id,
-            tool_call_id=call.request.id,
-            tool_name=call.request.name,
-            arguments=call.arguments,
-            round=self.recorder.round,
-        )
+        recorder.tell(ToolStarted, **names, arguments=call.arguments, round=recorder.round)
 
     def report_end(self, call: PreparedCall, result: ToolResult, duration: float) -> None:
         self.finished += 1
         self.over.add(call.call_id)
-        if self.recorder.events.wants(ToolExecutionResult):
-            self.recorder.log(
-                ToolExecutionResult,
-                batch_id=self.batch_id,
-                index=call.index,
-                call_id=call.call_id,
-                tool_name=call.request.name,
-                tool_call_id=call.request.id,
-                success=result.ok,
-                result=result.content,
-                error=result.error,
-                metadata=result.metadata,
-                finished=self.finished,
-            )
+        asked, told = call.request, {"error": result.error, "metadata": result.metadata}
+        names = {"call_id": call.call_id, "tool_call_id": asked.id, "tool_name": asked.name}
+        self.recorder.log(
+            ToolExecutionResult,
+            **names,
+            **told,
+            batch_id=self.batch_id,
+            index=call.index,
+            success=result.ok,
+            result=result.content,
+            finished=self.finished,
+        )
         self.recorder.tell(
             ToolEnded,
-            call_id=call.call_id,
-            tool_call_id=call.request.id,
-            tool_name=call.request.name,
+            **names,
+            **told,
             outcome=outcome_of(result),
             arguments=call.arguments,
             content=result.content,
-            error=result.error,
             error_code=result.error_code,
-            metadata=result.metadata,
             duration=duration,
             round=self.recorder.round,
         )
