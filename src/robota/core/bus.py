@@ -213,14 +213,6 @@ class EventStream(AsyncIterator[E]):
         """Events that came and were not read yet."""
         return len(self._queue)
 
-    def __enter__(self) -> EventStream[E]:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     async def __aenter__(self) -> EventStream[E]:
         return self
 

@@ -66,6 +66,10 @@ if TYPE_CHECKING:
 
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
 GO_ON = "The session was interrupted in the middle of your answer. Go on where it stopped."
+RETRY_TEMPLATE = (
+    "Your answer does not have the required form: {problem}\n"
+    "Answer again with nothing but the corrected JSON, without a code fence."
+)
 NO_TOOLS = Toolset()
 
 
@@ -261,7 +265,7 @@ class Loop:
         except ValidationError as problem:
             if self.tries_left and not state.is_exhausted:
                 self.tries_left -= 1
-                words = wanted.ask_again(problem)
+                words = RETRY_TEMPLATE.format(problem=problem)
                 origin = {"origin": "engine"}
                 return self.add([user_message(words, **self.recorder.identity(), metadata=origin)])
             self.error = StructuredOutputError(

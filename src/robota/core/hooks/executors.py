@@ -26,14 +26,14 @@ from robota.core.messages import Json, JsonObject
 from robota.core.plain_text import clip, to_plain_text
 from robota.core.plugin import Refusal
 from robota.core.process import ProcessResult, clean_environment, run_process
+from robota.http.errors import HeaderError, HttpError
+from robota.http.exchange import Reply, Request, build_request
+from robota.http.url import parse_url
 
 if TYPE_CHECKING:  # the network modules are loaded with the first http hook
     from ssl import SSLContext
 
     from robota.http.address import AddressPolicy
-    from robota.http.errors import HttpError
-    from robota.http.exchange import Reply, Request
-
 
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of a command's output that are read: enough for a JSON answer that carries a file."""
@@ -144,7 +144,6 @@ class HttpExecutor:
     async def _ask(self, hook: HookDefinition, body: bytes) -> HookResult:
         from robota.http.address import PUBLIC_ONLY  # noqa: PLC0415 - see above
         from robota.http.client import HttpClient  # noqa: PLC0415 - see above
-        from robota.http.errors import HttpError  # noqa: PLC0415 - see above
 
         failure = ""
         try:
@@ -159,10 +158,6 @@ class HttpExecutor:
 
 
 def _build_request(hook: HookDefinition) -> Request:
-    from robota.http.errors import HeaderError  # noqa: PLC0415 - see above
-    from robota.http.exchange import build_request  # noqa: PLC0415 - see above
-    from robota.http.url import parse_url  # noqa: PLC0415 - see above
-
     headers = {name: _interpolate(value, hook.allowed_env_vars) for name, value in hook.headers.items()}
     names = {name.lower(): name for name in headers}
     for ours in ("host", "connection", "accept-encoding"):

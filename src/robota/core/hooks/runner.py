@@ -89,7 +89,9 @@ async def run_hooks(
     `command` and `http`. `matches_rule` judges a handler's `if`, and `is_due` whether one that fits runs at
     all. A hook that breaks is part of the outcome, never an exception.
     """
-    groups = _groups_of(config, event)
+    if event not in HOOK_EVENTS:
+        raise ConfigurationError(f"There is no hook event {event!r}; known: {', '.join(HOOK_EVENTS)}.")
+    groups = tuple(as_config(config).get(event, ())) if config else ()
     if not groups:
         return HookOutcome(event=event)
     full_input = complete_input(event, hook_input)
@@ -124,12 +126,6 @@ def complete_input(event: str, hook_input: Mapping[str, Json]) -> JsonObject:
     elif second in full:
         full[first] = full[second]
     return full
-
-
-def _groups_of(config: HooksConfig | Mapping[str, Json] | None, event: str) -> tuple[HookGroup, ...]:
-    if event not in HOOK_EVENTS:
-        raise ConfigurationError(f"There is no hook event {event!r}; known: {', '.join(HOOK_EVENTS)}.")
-    return tuple(as_config(config).get(event, ())) if config else ()
 
 
 def as_config(config: HooksConfig | Mapping[str, Json]) -> HooksConfig:
