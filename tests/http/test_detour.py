@@ -300,8 +300,8 @@ def test_one_event_loop_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def ask() -> None:
         assert await fetch(client, get(ELSEWHERE)) == b"ok"
-        assert client._detour is not None
-        assert len(client._detour._clients) == 1  # that of this loop
+        assert client.detour is not None
+        assert len(client.detour._clients) == 1  # that of this loop
         await client.aclose()
 
     with in_thread(peer):

@@ -86,7 +86,9 @@ class EventService:
     ) -> str:
         """Call `listener` with each event of that name, of a prefix such as `tool.*`, or of all, `*`; returns
         an id for `off`."""
-        _check(name)
+        known = (*EVENT_NAMES, *(f"{prefix}*" for prefix in EVENT_PREFIXES), "*")
+        if name not in known:
+            raise ConfigurationError(f"There is no event {name!r}; {suggest(name, known)}")
         handler = _Handler(f"handler-{next(self._ids)}", listener, filter, once)
         self._handlers.setdefault(name, []).append(handler)
         return handler.id
@@ -136,12 +138,6 @@ class EventService:
 
 
 _NAMED: HandlerTable = dict.fromkeys(NAMED_EVENTS, EventService._hear)
-
-
-def _check(name: str) -> None:
-    known = (*EVENT_NAMES, *(f"{prefix}*" for prefix in EVENT_PREFIXES), "*")
-    if name not in known:
-        raise ConfigurationError(f"There is no event {name!r}; {suggest(name, known)}")
 
 
 class EventHistory:

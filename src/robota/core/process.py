@@ -365,7 +365,9 @@ def _ignoring_the_gone(send: Callable[[int, int], None], target: int, number: si
 
 def _describe(child: _Child, *, timed_out: bool, duration: float, error: str | None) -> ProcessResult:
     code = None if child.transport is None else child.transport.get_returncode()
-    killed_by = _signal_name(-code) if code is not None and code < 0 else None
+    killed_by = None
+    if code is not None and code < 0:
+        killed_by = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
     return ProcessResult(
         exit_code=code if killed_by is None else None,
         signal=killed_by,
@@ -379,10 +381,3 @@ def _describe(child: _Child, *, timed_out: bool, duration: float, error: str | N
         ended=child.ended,
         survivors=child.survivors,
     )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -102,12 +102,8 @@ class RunTask:
         if agent.aborts != aborts or (steps is not None and steps.aborted):
             self.abort()
         await asyncio.wait((self.task,))
-        self._reraise()
-
-    def _reraise(self) -> None:
-        """Raise what the work raised; that `abort` cancelled it is no error."""
         if not self.task.cancelled():
-            self.task.result()
+            self.task.result()  # raises what the work raised
         elif not self.aborted:
             raise asyncio.CancelledError  # by whoever has cancelled the task itself
 
