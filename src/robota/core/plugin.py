@@ -19,7 +19,6 @@ from msgspec import Struct
 from robota.core.bus import HandlerTable
 from robota.core.errors import ConfigurationError
 from robota.core.event_names import NAMED_EVENTS, owner_path, plugin_events
-from robota.core.events import TurnEvent
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.tool import ToolResult

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary, WeakSet
 
 import httpx2
+from msgspec import Struct, field
 
 from robota.http.address import shown
 from robota.http.connection import KEEP_ALIVE_SECONDS, close_in
@@ -31,26 +32,21 @@ _UNTRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For plain HTTP, where httpx2 wants a context too; it trusts nobody and costs nothing."""
 
 
-class Detour:
+class Detour(Struct, eq=False, kw_only=True):
     """Requests by way of httpx2.
 
     A client that was handed in keeps its headers, proxies, hooks and connections and is not closed here; a
     transport is, and serves one event loop only. Without either, requests go through the proxy they name.
     """
 
-    def __init__(
-        self,
-        *,
-        tls: ssl.SSLContext | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
-        client: httpx2.AsyncClient | None = None,
-    ) -> None:
-        self._tls = tls
-        self._transport = transport
-        self._given = client
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Clients] = WeakKeyDictionary()
-        self._known: WeakSet[httpx2.AsyncClient] = WeakSet()
-        """Clients that have had an answer, and so may have a connection that is used again."""
+    tls: ssl.SSLContext | None = None
+    transport: httpx2.AsyncBaseTransport | None = None
+    client: httpx2.AsyncClient | None = None
+    _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Clients] = field(
+        default_factory=WeakKeyDictionary
+    )
+    _known: WeakSet[httpx2.AsyncClient] = field(default_factory=WeakSet)
+    """Clients that have had an answer, and so may have a connection that is used again."""
 
     async def send(
         self,
@@ -62,7 +58,7 @@ class Detour:
         proxy: str | None = None,
     ) -> Reply:
         """As `HttpClient.send` does it."""
-        client = self._given or self._client(request.url.scheme, proxy)
+        client = self.client or self._client(request.url.scheme, proxy)
         again = repeatable and client in self._known
         try:
             try:
@@ -71,7 +67,7 @@ class Detour:
                 if not again or not _hung_up(error):
                     raise
                 # Others that it keeps may be dead too, and it would take the next of them.
-                client = self._given or self._client(request.url.scheme, proxy, anew=True)
+                client = self.client or self._client(request.url.scheme, proxy, anew=True)
                 response = await self._ask(client, request, body, timeouts)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _blame(explain(error), proxy) from error
@@ -82,7 +78,7 @@ class Detour:
         self, client: httpx2.AsyncClient, request: Request, body: bytes, timeouts: Timeouts
     ) -> httpx2.Response:
         # A client of ours adds nothing to a request; one that was handed in has headers and cookies.
-        build = httpx2.Request if self._given is None else client.build_request
+        build = httpx2.Request if self.client is None else client.build_request
         asked = build(
             request.method,
             str(request.url),
@@ -98,15 +94,15 @@ class Detour:
             del self._clients[other]  # its connections hold it, so it would never go by itself
         clients = self._clients.setdefault(loop, {})
         made = clients.setdefault((scheme, proxy), [])
-        if not made or (anew and self._transport is None):
+        if not made or (anew and self.transport is None):
             limits = httpx2.Limits(
                 max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS
             )
-            tls = (self._tls or trusting_context()) if scheme == "https" else _UNTRUSTING
+            tls = (self.tls or trusting_context()) if scheme == "https" else _UNTRUSTING
             try:
                 made.append(
                     httpx2.AsyncClient(
-                        transport=self._transport, proxy=proxy, verify=tls, limits=limits, trust_env=False
+                        transport=self.transport, proxy=proxy, verify=tls, limits=limits, trust_env=False
                     )
                 )
             except (ValueError, ImportError, httpx2.InvalidURL) as error:  # as it is written, or no socksio
