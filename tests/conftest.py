@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.http.certificates import Authority
 from tests.support.fork_server import close_fork_server
 
-from robota.http import tls
+from robota.http import dial
 
 # A busy machine takes long over any example: that is no fault of what is tested. The examples are the same in
 # every run, so that a change is judged by what it changed; `--hypothesis-profile searching` looks for others.
@@ -97,6 +97,6 @@ def fresh_trust(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     """No variable names certificates to trust, and none are remembered."""
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.delenv("SSL_CERT_DIR", raising=False)
-    tls._load.cache_clear()
+    dial._load.cache_clear()
     yield monkeypatch
-    tls._load.cache_clear()
+    dial._load.cache_clear()

@@ -13,8 +13,8 @@ from tests.support.cancel import AwaitCounter
 from tests.support.history import assert_valid_for_a_request
 
 from robota.core.events import RunCompleted, RunFailed, RunInterrupted, RunStarted, ToolEnded, ToolStarted
-from robota.core.guardian import GUARDIAN
 from robota.core.messages import AssistantMessage, JsonObject, ToolMessage
+from robota.core.process_tree import GUARDIAN
 from robota.core.robota import Robota
 from robota.core.tool import ToolContext, ToolResult
 from robota.testing import Delay, ScriptedProvider, call

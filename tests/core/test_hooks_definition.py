@@ -13,12 +13,12 @@ from robota.core.hooks import (
     HookGroup,
     claude_timeout,
     describe_unsupported,
-    matching,
     merge_hooks,
     parse_hooks,
+    runner,
 )
 from robota.core.hooks.definition import HOOK_TYPES, read_hooks
-from robota.core.hooks.matching import matches, select_hooks
+from robota.core.hooks.runner import matches, select_hooks
 from robota.core.messages import Json, JsonObject
 
 pytestmark = pytest.mark.anyio
@@ -283,7 +283,7 @@ async def test_a_catastrophic_matcher_does_not_hold_the_loop(
     pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The search goes on elsewhere while this loop counts, and in the end the hooks run rather than not."""
-    monkeypatch.setattr(matching, "_SECONDS", 0.3)
+    monkeypatch.setattr(runner, "_SECONDS", 0.3)
     ticks = 0
 
     async def tick() -> None:
@@ -305,7 +305,7 @@ async def test_a_catastrophic_matcher_does_not_hold_the_loop(
 
 
 async def test_a_pattern_is_the_same_wherever_it_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "_SECONDS", 60.0)  # a busy machine starts its process late
+    monkeypatch.setattr(runner, "_SECONDS", 60.0)  # a busy machine starts its process late
     for pattern in ("^(Read|Write)$", "^(?:mcp__(?:db|web)__)+w", "\\bEdit\\b.*"):
         for target in ("Write", "mcp__db__write", "Notebook Edit", "Bash", "x" * 300 + " Edit"):
             config = parse_hooks({"PreToolUse": [{"matcher": pattern, "hooks": [command()]}]})

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Self, TypeAlias
 
 from robota.http.client import HttpClient
-from robota.http.request import Request, build_request
+from robota.http.exchange import Request, build_request
 from robota.http.url import Url
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -136,7 +136,7 @@ async def test_each_request_is_looked_up_and_checked_anew() -> None:
     policy = AddressPolicy()
     async with Peer() as peer, HttpClient(policy=ANYWHERE, resolve=names) as client:
         assert await fetch(client, get(peer.url(host="name.example"))) == b"ok"
-        client._policy = policy  # as if the first answer had been a public one
+        client.policy = policy  # as if the first answer had been a public one
         with pytest.raises(UrlError, match="a private network"):
             await fetch(client, get(peer.url(host="name.example")))
 

@@ -10,7 +10,7 @@ from tests.http.peer import HEAD, OK, Line, Peer, fetch, get, post
 from robota.http.client import HttpClient
 from robota.http.connection import MAX_BARREN_BYTES
 from robota.http.errors import HeaderError, HttpError
-from robota.http.request import build_request
+from robota.http.exchange import build_request
 from robota.http.url import parse_url
 
 pytestmark = pytest.mark.anyio

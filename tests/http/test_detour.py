@@ -10,10 +10,10 @@ import pytest
 from tests.http.certificates import Authority
 from tests.http.peer import OK, Line, Peer, fetch, get, in_thread, post
 
+from robota.http.address import find_proxy
 from robota.http.client import HttpClient
 from robota.http.detour import Detour, explain
 from robota.http.errors import FailureKind, HttpError
-from robota.http.proxy import find_proxy
 from robota.http.url import Url, parse_url
 
 pytestmark = pytest.mark.anyio
@@ -300,8 +300,8 @@ def test_one_event_loop_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def ask() -> None:
         assert await fetch(client, get(ELSEWHERE)) == b"ok"
-        assert client._detour is not None
-        assert len(client._detour._clients) == 1  # that of this loop
+        assert client.detour is not None
+        assert len(client.detour._clients) == 1  # that of this loop
         await client.aclose()
 
     with in_thread(peer):

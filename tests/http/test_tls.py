@@ -14,8 +14,8 @@ from tests.http.certificates import Authority
 from tests.http.peer import HEAD, OK, Line, Peer, fetch, get, post
 
 from robota.http.client import HttpClient
+from robota.http.dial import trusting_context
 from robota.http.errors import HttpError
-from robota.http.tls import trusting_context
 
 pytestmark = pytest.mark.anyio
 
@@ -94,7 +94,7 @@ async def test_an_empty_directory_of_the_system_is_as_good_as_none(
     paths = ssl.get_default_verify_paths()
     system = paths._replace(openssl_cafile=str(tmp_path / "none"), openssl_capath=str(tmp_path))
     fresh_trust.setattr(ssl, "get_default_verify_paths", lambda: system)
-    fresh_trust.setattr("robota.http.tls._USUAL_FILES", (str(tmp_path / "nor here"), str(authority.file)))
+    fresh_trust.setattr("robota.http.dial._USUAL_FILES", (str(tmp_path / "nor here"), str(authority.file)))
     async with Peer(tls=authority.server("localhost")) as peer:
         assert await ask(peer) == b"ok"
 
@@ -154,7 +154,7 @@ def test_plain_http_loads_no_certificates() -> None:
         "import asyncio, ssl\n"
         "from robota.http.client import HttpClient\n"
         "from robota.http.errors import HttpError\n"
-        "from robota.http.request import build_request\n"
+        "from robota.http.exchange import build_request\n"
         "from robota.http.url import Url\n"
         "def fail(*_): raise SystemExit('a context was made')\n"
         "ssl.SSLContext.load_verify_locations = ssl.SSLContext.load_default_certs = fail\n"

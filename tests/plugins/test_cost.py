@@ -11,7 +11,7 @@ from tests.bench.test_counted_work import CallCount
 from tests.plugins.office import ADDING, open_session
 
 from robota.core import plugin
-from robota.core.plugin import PluginEvents
+from robota.core.plugin import PluginChain
 
 pytestmark = pytest.mark.anyio
 PROGRAM = """
@@ -35,7 +35,7 @@ async def test_without_plugins_no_hook_is_called_and_nothing_listens_for_them(tm
         with count.watching():
             await session.submit("Add.")
     assert count.by_code[plugin._guarded.__code__] == 0
-    assert count.by_code[PluginEvents.note.__code__] == 0
+    assert count.by_code[PluginChain.note.__code__] == 0
     ours = sum(
         number for code, number in count.by_code.items() if code.co_filename.endswith("core/plugin.py")
     )

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import robota
-from robota.core.own_words import own_words
+from robota.core.plain_text import own_words
 from robota.sessions.redaction import Redactor
 from robota.sessions.redaction.names import NEEDS
 from robota.sessions.redaction.rules import REDACTED

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.unprivileged import public_directory, run_unprivileged
 
-from robota.core.hooks.frame import disarm
+from robota.core.plain_text import disarm
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.tools.builtins.edit import edit_tool
 from robota.tools.builtins.read import read_tool

@@ -20,8 +20,7 @@ from robota.core.jsontext import decode, encode
 from robota.core.messages import JsonObject
 from robota.http.client import HttpClient
 from robota.http.errors import HttpError, UrlError
-from robota.http.reply import Reply
-from robota.http.request import build_request
+from robota.http.exchange import Reply, build_request
 from robota.http.sse import EventSplitter, ServerSentEvent
 from robota.http.url import parse_url
 

@@ -67,20 +67,17 @@ class AgentTool:
 
 def copy_agent(agent: Robota) -> Robota:
     """Another agent made like this one, without its conversation."""
-    using = agent.using
-    return type(agent)(
-        using.provider,
-        model=using.model,
+    copy = type(agent)(
+        agent.provider,
         tools=agent.tools,
         system_message=agent.system_message,
         plugins=[plugin.for_child(agent.config.name) or plugin for plugin in agent.plugins],
         max_rounds=agent.max_rounds,
-        settings=using.settings,
-        context_window=using.context_window,
-        native_web_tools=using.native_web_tools,
         limits=agent.limits,
         config=agent.config,
     )
+    copy.using = agent.using
+    return copy
 
 
 async def run_worker(agent: Robota, worker: Robota, agent_id: str, task: str) -> RunResult:

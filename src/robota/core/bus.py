@@ -154,13 +154,13 @@ class EventBus:
                 handler(owner, event)
             except Exception as error:  # noqa: BLE001 - logged there, if its owner does not tell of it
                 told = getattr(owner, "fail", None)
-                _log_failure(handler, event) if told is None else told(event, error)
+                log_failure(handler, event.name) if told is None else told(event, error)
         for at in by_listener:
             listener = listeners[at][1]
             try:
                 listener(event)
             except Exception:  # noqa: BLE001 - logged there
-                _log_failure(listener, event)
+                log_failure(listener, event.name)
 
     def _find_plan(self) -> Plan:
         """The plan for the listeners as they are; a bus with many has one of its own."""
@@ -185,11 +185,11 @@ class EventBus:
         return route
 
 
-def _log_failure(listener: object, event: Event) -> None:
+def log_failure(listener: object, event: str) -> None:
     import logging  # noqa: PLC0415 - 11 ms that a healthy run never needs
 
     logging.getLogger("robota.events").exception(
-        "Listener %r failed on event %r; the run goes on.", listener, event.name
+        "Listener %r failed on event %r; the run goes on.", listener, event
     )
 
 
@@ -212,14 +212,6 @@ class EventStream(AsyncIterator[E]):
     def waiting(self) -> int:
         """Events that came and were not read yet."""
         return len(self._queue)
-
-    def __enter__(self) -> EventStream[E]:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def __aenter__(self) -> EventStream[E]:
         return self

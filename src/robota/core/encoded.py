@@ -19,13 +19,13 @@ EncodeGroup: TypeAlias = Callable[[Sequence[Message]], bytes]
 
 
 class MessageView(Sequence[Message]):
-    """The first `length` messages of an append-only list, without copying it."""
+    """The messages that an append-only list has now, without copying it."""
 
     __slots__ = ("_length", "_messages")
 
-    def __init__(self, messages: list[Message], length: int | None = None) -> None:
+    def __init__(self, messages: list[Message]) -> None:
         self._messages = messages
-        self._length = len(messages) if length is None else length
+        self._length = len(messages)
 
     def __len__(self) -> int:
         return self._length

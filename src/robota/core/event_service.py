@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from robota.core.bus import log_failure
 from robota.core.errors import ConfigurationError
 from robota.core.event_names import NAMED_EVENTS, owner_path, plugin_events
 from robota.core.events import Event, OwnerPathSegment, RunStarted, SessionInit, SessionShutdown, TurnEvent
@@ -85,7 +86,9 @@ class EventService:
     ) -> str:
         """Call `listener` with each event of that name, of a prefix such as `tool.*`, or of all, `*`; returns
         an id for `off`."""
-        _check(name)
+        known = (*EVENT_NAMES, *(f"{prefix}*" for prefix in EVENT_PREFIXES), "*")
+        if name not in known:
+            raise ConfigurationError(f"There is no event {name!r}; {suggest(name, known)}")
         handler = _Handler(f"handler-{next(self._ids)}", listener, filter, once)
         self._handlers.setdefault(name, []).append(handler)
         return handler.id
@@ -131,22 +134,10 @@ class EventService:
                 try:
                     handler.listener(told)
                 except Exception:  # noqa: BLE001 - as on the bus: it is named, and the others hear the event
-                    _log_failure(handler.listener, name)
-
-
-def _log_failure(listener: NamedListener, name: str) -> None:
-    import logging  # noqa: PLC0415 - only when something went wrong
-
-    logging.getLogger("robota.events").exception("Listener %r failed on event %r.", listener, name)
+                    log_failure(handler.listener, name)
 
 
 _NAMED: HandlerTable = dict.fromkeys(NAMED_EVENTS, EventService._hear)
-
-
-def _check(name: str) -> None:
-    known = (*EVENT_NAMES, *(f"{prefix}*" for prefix in EVENT_PREFIXES), "*")
-    if name not in known:
-        raise ConfigurationError(f"There is no event {name!r}; {suggest(name, known)}")
 
 
 class EventHistory:

@@ -32,6 +32,7 @@ from robota.core.events import (
     RunStarted,
 )
 from robota.core.messages import (
+    AssistantMessage,
     Json,
     Message,
     Prompt,
@@ -44,7 +45,7 @@ from robota.core.messages import (
 )
 from robota.core.model_call import ModelCall
 from robota.core.models import describe_unknown_model, is_known_model
-from robota.core.plugin import Refusal, watch_for_plugins
+from robota.core.plugin import Refusal
 from robota.core.provider import (
     ChatRequest,
     ModelSettings,
@@ -54,7 +55,6 @@ from robota.core.provider import (
 )
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
-from robota.core.resume import resume
 from robota.core.run import CutRun, RunResult, RunState, RunSteps, StopRun
 from robota.core.tool import Toolset
 from robota.core.tool_round import ToolRound
@@ -65,6 +65,11 @@ if TYPE_CHECKING:
     from robota.core.structured import OutputType
 
 FALLBACK_ANSWER = "Maximum rounds reached. Partial results available in conversation history."
+GO_ON = "The session was interrupted in the middle of your answer. Go on where it stopped."
+RETRY_TEMPLATE = (
+    "Your answer does not have the required form: {problem}\n"
+    "Answer again with nothing but the corrected JSON, without a code fence."
+)
 NO_TOOLS = Toolset()
 
 
@@ -111,7 +116,7 @@ class Loop:
         self.tries_left = 0
         """How often the model may correct an answer that does not have it."""
         self.output: Any = None
-        self._unsubscribe = watch_for_plugins(agent, self.recorder.plugins)
+        self._unsubscribe = self.recorder.plugins.watch(agent)
 
     async def run(self, prompt: Prompt, cut: CutRun | None = None) -> None:
         """Rounds until an answer, an error or a guard; a run without an answer ends with a summary. With
@@ -260,7 +265,7 @@ class Loop:
         except ValidationError as problem:
             if self.tries_left and not state.is_exhausted:
                 self.tries_left -= 1
-                words = wanted.ask_again(problem)
+                words = RETRY_TEMPLATE.format(problem=problem)
                 origin = {"origin": "engine"}
                 return self.add([user_message(words, **self.recorder.identity(), metadata=origin)])
             self.error = StructuredOutputError(
@@ -327,6 +332,26 @@ class Loop:
             tools_executed=tuple(state.tools_executed),
             parsed=self.output,
         )
+
+
+async def resume(run: Loop, cut: CutRun) -> bool:
+    """Do what is left of a round that a crash has cut; false if that was all."""
+    agent, recorder = run.agent, run.recorder
+    if cut.prompt is not None:
+        return await run.record_prompt(cut.prompt)
+    await recorder.plugins.initialize(agent)
+    recorder.round = run.state.rounds
+    timeline = recorder.conversation.timeline
+    answer = next((each for each in reversed(timeline) if isinstance(each, AssistantMessage)), None)
+    if answer is not None and recorder.conversation.open_calls:
+        tools = ToolRound(run, answer.tool_calls, agent.toolset)
+        tools.recall(cut)
+        await tools.run(int(agent.using.window * TOOL_RESULT_BUDGET_THRESHOLD))
+    elif answer is not None and answer is timeline[-1]:
+        if answer.state == "complete":
+            return await run.goes_on()
+        run.add([user_message(GO_ON, **recorder.identity(), metadata={"origin": "engine"})])
+    return True
 
 
 def leave_out_hosted(tools: tuple[ToolSchema, ...], hosted: NativeWebTools | None) -> tuple[ToolSchema, ...]:

@@ -22,7 +22,6 @@ from robota.core.events import (
     TextDelta,
     ToolInputDelta,
 )
-from robota.core.idle import LateError, deadline
 from robota.core.jsontext import encode
 from robota.core.messages import (
     AssistantMessage,
@@ -47,6 +46,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.core.reply import Reply, open_stream, refuse_chunk
+from robota.core.run_task import LateError, deadline
 
 if TYPE_CHECKING:
     from robota.core.loop import Loop

@@ -33,9 +33,11 @@ class ModelPrice(Struct, frozen=True, rename="camel", omit_defaults=True):
     cache_write: float | None = None
 
 
-class ModelFacts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """One row of a table, as written in its file."""
+class ModelDefinition(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The shipped facts about a model: window, longest answer, prices."""
 
+    id: str = ""
+    """Given by its place in the table."""
     name: str
     context_window: int
     max_output: int
@@ -43,14 +45,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     family: str = ""
 
 
-class ModelDefinition(ModelFacts, frozen=True, kw_only=True):
-    """The shipped facts about a model: window, longest answer, prices."""
-
-    id: str
-
-
 class _File(Struct, frozen=True, rename="camel"):
-    models: dict[str, ModelFacts] = {}
+    models: dict[str, ModelDefinition] = {}
     family_prices: dict[str, ModelPrice] = {}
 
 
@@ -74,9 +70,7 @@ class ModelTable:
             file = msgspec.json.decode(text, type=_File)
         except msgspec.MsgspecError as error:
             raise ConfigurationError(f"Cannot read {source}: {error}.") from error
-        models = {
-            id: ModelDefinition(id=id, **msgspec.structs.asdict(row)) for id, row in file.models.items()
-        }
+        models = {id: msgspec.structs.replace(row, id=id) for id, row in file.models.items()}
         return cls(models, file.family_prices)
 
     def family(self, name: str) -> Mapping[str, ModelDefinition]:

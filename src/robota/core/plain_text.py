@@ -1,10 +1,15 @@
-"""Bytes from a process or a server as text that is safe to show and to hand to a model.
+"""Text that is safe to show and to hand to a model: bytes from a process or a server, without escape
+sequences and control characters other than newline and tab; and whose words they are that a model gets.
 
-Nothing that leaves this module holds an escape sequence or a control character other than newline and tab.
+Hooks speak to it in a frame, in which nobody else can speak. What robota itself tells it is known: those
+texts are public and hold no secret, so nobody has to search them for one at the start of every session.
 All functions are linear in their input.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
 
 from robota._lazy_pattern import lazy_pattern
 
@@ -24,6 +29,11 @@ _NOTE_ROOM = 64
 _SAMPLE = 8192
 _BINARY_NUL_SHARE = 0.3
 _BINARY_UNDECODABLE_SHARE = 0.3
+OPENING, CLOSING = "<system-reminder>\n", "\n</system-reminder>\n"
+_WORDS = r"(\s*[/\u2044\uff0f]?\s*system[\W_]{,3}reminder)"
+_MARKER = lazy_pattern(r"[<\uff1c\u2039\u3008]" + _WORDS, re.IGNORECASE)
+_DISARMED = lazy_pattern("&lt;" + _WORDS, re.IGNORECASE)
+_own_words: dict[str, None] = {}
 
 
 def strip_controls(text: str) -> str:
@@ -70,3 +80,32 @@ def clip(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[... {len(text) - limit:,} more characters left out]"
+
+
+def disarm(text: str) -> str:
+    """The text without anything that looks like the begin or the end of a frame; most texts are it."""
+    if text.isascii() and "<" not in text:
+        return text
+    return _MARKER.sub(r"&lt;\1", text)
+
+
+def rearm(text: str) -> str:
+    """A text that was copied from what `disarm` gave, as it was before."""
+    return _DISARMED.sub(r"<\1", text)
+
+
+def frame(lines: Iterable[str]) -> str:
+    """Words of hooks, marked as theirs; empty if there are none."""
+    text = "\n".join(map(disarm, lines))
+    return f"{OPENING}{text}{CLOSING}" if text else ""
+
+
+def own_words(text: str) -> str:
+    """Note a text that comes with robota and stands between other texts as a whole. It is returned."""
+    _own_words[text] = None
+    return text
+
+
+def known_own_words() -> tuple[str, ...]:
+    """Those that were used so far."""
+    return tuple(_own_words)

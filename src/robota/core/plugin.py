@@ -19,7 +19,6 @@ from msgspec import Struct
 from robota.core.bus import HandlerTable
 from robota.core.errors import ConfigurationError
 from robota.core.event_names import NAMED_EVENTS, owner_path, plugin_events
-from robota.core.events import TurnEvent
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.tool import ToolResult
@@ -195,7 +194,9 @@ _FAILED = object()
 class PluginChain:
     """The plugins of one agent, sorted once, with a list per hook of those that override it."""
 
-    __slots__ = ("_later", "_ready", "hooks", "plugins", "source")
+    __slots__ = ("_agent", "_later", "_ready", "hooks", "plugins", "source")
+
+    _agent: Robota
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         for plugin in plugins:
@@ -249,6 +250,18 @@ class PluginChain:
         while self._later:
             hook, args = self._later.popleft()
             await self.tell(hook, *args)
+
+    def watch(self, agent: Robota) -> Unsubscribe | None:
+        """Have plugins hear of the run that begins, if one of them wants to."""
+        if not self.hooks["on_event"]:
+            return None
+        self._agent = agent
+        return agent.events.on_each(_NAMED, self)
+
+    def note(self, event: TurnEvent) -> None:
+        """Note a named event as it happens; plugins hear of it where the run may wait."""
+        for name in plugin_events(event):
+            self.later("on_event", name, event, owner_path(event, self._agent.agent_id))
 
     async def fold(self, hook: str, value: Any, *before: Any) -> Any:
         """Pass `value` through each plugin's hook: a returned value replaces it, a `Refusal` ends it."""
@@ -328,23 +341,4 @@ def _log() -> Logger:
     return logging.getLogger("robota.plugins")
 
 
-class PluginEvents:
-    """Notes the named events of one run as they happen; they are delivered where the run may wait."""
-
-    __slots__ = ("_agent", "_plugins")
-
-    def __init__(self, agent: Robota, plugins: PluginChain) -> None:
-        self._agent = agent
-        self._plugins = plugins
-
-    def note(self, event: TurnEvent) -> None:
-        for name in plugin_events(event):
-            self._plugins.later("on_event", name, event, owner_path(event, self._agent.agent_id))
-
-
-_NAMED: HandlerTable = dict.fromkeys(NAMED_EVENTS, PluginEvents.note)
-
-
-def watch_for_plugins(agent: Robota, plugins: PluginChain) -> Unsubscribe | None:
-    """Have plugins hear of the run that begins, if one of them wants to."""
-    return agent.events.on_each(_NAMED, PluginEvents(agent, plugins)) if plugins.has("on_event") else None
+_NAMED: HandlerTable = dict.fromkeys(NAMED_EVENTS, PluginChain.note)

@@ -3,9 +3,8 @@
 A child runs in a session of its own, without our descriptors, keys or terminal. Whatever it does (floods,
 hangs, ignores signals, leaves children behind, keeps the pipe open), `run_process` comes back with a result
 in bounded time and bounded memory, and cancelling it leaves nothing running, nor does `kill -9` of us
-(`guardian`). When the child ends by itself,
-processes it left in its group are ended too; one that started a session of its own (`setsid`, a daemon)
-lives on and is reported.
+(`process_tree.GUARDIAN`). When the child ends by itself, processes it left in its group are ended too; one
+that started a session of its own (`setsid`, a daemon) lives on and is reported.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from typing import IO, TypeAlias, TypeVar, cast
 import anyio
 from msgspec import Struct
 
-from robota.core.guardian import GUARDIAN
 from robota.core.plain_text import looks_binary, to_plain_text
 from robota.core.ports import new_uuid
 from robota.core.process_tree import (
+    GUARDIAN,
     Family,
     group_is_alive,
     group_of,
@@ -366,7 +365,9 @@ def _ignoring_the_gone(send: Callable[[int, int], None], target: int, number: si
 
 def _describe(child: _Child, *, timed_out: bool, duration: float, error: str | None) -> ProcessResult:
     code = None if child.transport is None else child.transport.get_returncode()
-    killed_by = _signal_name(-code) if code is not None and code < 0 else None
+    killed_by = None
+    if code is not None and code < 0:
+        killed_by = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
     return ProcessResult(
         exit_code=code if killed_by is None else None,
         signal=killed_by,
@@ -380,10 +381,3 @@ def _describe(child: _Child, *, timed_out: bool, duration: float, error: str | N
         ended=child.ended,
         survivors=child.survivors,
     )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

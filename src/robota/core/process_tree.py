@@ -1,6 +1,10 @@
-"""Looking at other processes through /proc: who belongs to a call, which groups are still there.
+"""Looking at other processes through /proc: who belongs to a call, which groups are still there; and a shell
+of ours that ends what a killed robota leaves running.
 
-Where there is no /proc nothing is found, and only the group that was started is known.
+Where there is no /proc nothing is found, and only the group that was started is known. Whoever is ended by
+`kill -9` cannot clean up. So the first command starts a small shell beside us, which is told when calls begin
+and end; when its input ends, because we are gone, it kills what carries the mark of a call that is still
+open. A sandbox dies with its first process, whatever has been started in it.
 """
 
 from __future__ import annotations
@@ -15,6 +19,23 @@ _STARTED = 19
 """Where in the fields of `_stat` the time of the start is."""
 _UNREPEATED_SECONDS = 1.0
 """No machine uses up all its process numbers in this time."""
+_GUARD = """
+open=
+while read -r sign id; do
+  rest=
+  for each in $open; do [ "$each" = "$id" ] || rest="$rest $each"; done
+  open=$rest
+  [ "$sign" = + ] && open="$open $id"
+done
+for id in $open; do
+  for round in 1 2 3 4 5 6 7 8; do
+    files=$(grep -ls -e "$id" /proc/[0-9]*/environ)
+    [ -n "$files" ] || break
+    for file in $files; do file=${file#/proc/}; kill -9 "${file%/environ}" 2>/dev/null; done
+  done
+done
+"""
+_SHELL = "/bin/sh"
 
 
 def lowest_relative(pid: int | None, age: float) -> int:
@@ -121,3 +142,59 @@ def group_of(pid: int) -> int | None:
 def process_name(pid: int) -> str:
     command = to_plain_text(_read(f"{pid}/cmdline").replace(b"\0", b" ").strip())
     return f"{pid} {command[:80]}"
+
+
+class Guardian:
+    """Started when it is first told of a call; where it cannot be, nothing is guarded."""
+
+    __slots__ = ("_owner", "_pipe")
+
+    def __init__(self) -> None:
+        self._owner = 0
+        """The process it was started by: after a fork the new process needs its own."""
+        self._pipe = -1
+
+    def begin(self, call_id: str) -> None:
+        if self._owner != os.getpid():
+            self._owner, self._pipe = os.getpid(), _start_guard()
+        self._tell(f"+ {call_id}\n")
+
+    def end(self, call_id: str) -> None:
+        self._tell(f"- {call_id}\n")
+
+    def _tell(self, line: str) -> None:
+        if self._pipe >= 0 and self._owner == os.getpid():
+            try:
+                os.write(self._pipe, line.encode())
+            except OSError:  # somebody ended it
+                with suppress(OSError):
+                    os.close(self._pipe)
+                self._owner, self._pipe = 0, -1
+
+
+def _start_guard() -> int:
+    """The descriptor that it reads from, -1 where it cannot work."""
+    if not (os.path.exists("/proc/self/environ") and hasattr(os, "posix_spawn")):
+        return -1
+    read, write = os.pipe()
+    try:
+        os.posix_spawn(
+            _SHELL,
+            [_SHELL, "-c", _GUARD],
+            {"PATH": "/usr/bin:/bin"},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, read, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    except (OSError, NotImplementedError):
+        os.close(write)
+        return -1
+    finally:
+        os.close(read)
+    return write
+
+
+GUARDIAN = Guardian()

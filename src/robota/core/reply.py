@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from sys import intern
 
 from msgspec import Struct, field, to_builtins
@@ -156,10 +157,7 @@ class MessageAssembly(Struct, eq=False):
 async def chat(provider: Provider, request: ChatRequest) -> AssistantMessage:
     """One model call without a conversation: drain the stream into a message."""
     assembly = MessageAssembly(provider.name)
-    stream = open_stream(provider, request)
-    try:
-        async for chunk in stream:
+    async with aclosing(open_stream(provider, request)) as chunks:
+        async for chunk in chunks:
             assembly.take(chunk)
-    finally:
-        await stream.aclose()
     return assembly.message()

@@ -1,4 +1,5 @@
-"""The task in which a run happens: started once, stopped once, from any thread.
+"""The task in which a run happens: started once, stopped once, from any thread; and a limit on how long the
+model that it waits for may be silent, and on how long it may take, cheap enough for every chunk.
 
 A run has a task of its own so that stopping it is one `task.cancel()`, told apart from every cancellation
 of its caller without counting. What is cancelled may still await in its `finally`.
@@ -8,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import nullcontext, suppress
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
+from robota.core.errors import ProviderError
 from robota.core.events import TurnEvent
 
 if TYPE_CHECKING:
@@ -44,11 +47,8 @@ class RunTask:
     def abort(self) -> None:
         """Stop the work, from any thread and from signal handlers."""
         self.aborted = True
-        try:
-            # Also from the loop's own thread: a signal handler may have interrupted it at any point.
-            self._loop.call_soon_threadsafe(self._cancel)
-        except RuntimeError:
-            return  # the loop is closed, so the run is over
+        # Also from the loop's own thread: a signal handler may have interrupted it at any point.
+        self._call_soon(self._cancel)
 
     def _cancel(self) -> None:
         if not self._stopped:
@@ -71,11 +71,12 @@ class RunTask:
         """Do this on the run's own thread: at once if we are there, soon if a tool's thread asks."""
         if get_ident() == self._thread:
             action()
-            return
-        try:
+        else:
+            self._call_soon(action)
+
+    def _call_soon(self, action: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so the run is over
             self._loop.call_soon_threadsafe(action)
-        except RuntimeError:
-            return  # the loop is closed: the thread outlived its run
 
     # --- waiting for it ----------------------------------------------------------------------------------
 
@@ -101,12 +102,8 @@ class RunTask:
         if agent.aborts != aborts or (steps is not None and steps.aborted):
             self.abort()
         await asyncio.wait((self.task,))
-        self._reraise()
-
-    def _reraise(self) -> None:
-        """Raise what the work raised; that `abort` cancelled it is no error."""
         if not self.task.cancelled():
-            self.task.result()
+            self.task.result()  # raises what the work raised
         elif not self.aborted:
             raise asyncio.CancelledError  # by whoever has cancelled the task itself
 
@@ -198,3 +195,88 @@ async def _leave(agent: Robota, task: asyncio.Task[RunResult]) -> None:
             task.cancel()
     if task.done() and not task.cancelled():
         task.exception()
+
+
+# --- how long a model may take ---------------------------------------------------------------------------
+
+
+class Deadline:
+    """Ends what is inside with `LateError` when either time is over.
+
+    What `asyncio.timeout` does, in a third of its time: a timer that cancels the task, and an exit that tells
+    this cancellation from those of others by counting. One `call_later` is re-armed lazily from the time of
+    the last chunk. A deadline scope per chunk would cost more than everything else the engine does with a
+    delta.
+    """
+
+    __slots__ = ("_end", "_handle", "_idle", "_late", "_loop", "_requests", "_task", "_total", "last", "now")
+
+    _handle: asyncio.Handle
+
+    def __init__(self, idle: float | None, total: float | None) -> None:
+        self._loop = loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None, "a deadline is for tasks"
+        self._task = task
+        self._requests = task.cancelling()
+        self._idle = _NEVER if idle is None else idle
+        self._total = _NEVER if total is None else total
+        self._late: LateError | None = None
+        self.now = loop.time
+        self.last = now = loop.time()
+        """When something was last heard; set it to `now()`."""
+        self._end = now + self._total
+
+    async def __aenter__(self) -> Self:
+        # The timer is set by the first look, which comes when the task waits: the request is out by then.
+        self._handle = self._loop.call_soon(self._look)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._handle.cancel()
+        late = self._late
+        if late is not None and self._task.uncancel() <= self._requests and kind is asyncio.CancelledError:
+            raise late from error
+
+    def _look(self) -> None:
+        now, silent = self.now(), self.last + self._idle
+        if now >= silent:
+            self._late = LateError("idle", self._idle)
+        elif now >= self._end:
+            self._late = LateError("total", self._total)
+        else:
+            self._handle = self._loop.call_at(min(self._end, silent), self._look)
+            return
+        self._task.cancel()
+
+
+class LateError(Exception):
+    """The time is over."""
+
+    def __init__(self, kind: Literal["idle", "total"] | str, seconds: float) -> None:
+        super().__init__(kind, seconds)
+        self.kind = kind
+        self.seconds = seconds
+
+    def of(self, provider: str) -> ProviderError:
+        """The same as an error of the provider that took too long."""
+        what = "sent nothing" if self.kind == "idle" else "was still answering"
+        return ProviderError(
+            f"Provider call {self.kind} timeout after {self.seconds:g}s: {provider} {what}. "
+            f"Try again, or raise the {self.kind} timeout.",
+            provider=provider,
+        )
+
+
+Limit: TypeAlias = Deadline | nullcontext[None]
+_NEVER = float("inf")
+_UNLIMITED: nullcontext[None] = nullcontext()
+
+
+def deadline(idle: float | None, total: float | None) -> Limit:
+    """The deadline for a model call; a time that is `None`, infinite or not positive is no limit."""
+    idle = idle if idle is not None and 0 < idle < _NEVER else None
+    total = total if total is not None and 0 < total < _NEVER else None
+    return _UNLIMITED if idle is None and total is None else Deadline(idle, total)

@@ -14,10 +14,6 @@ from robota.core.errors import ConfigurationError, ValidationError
 from robota.core.messages import JsonObject
 from robota.core.schema import check
 
-RETRY_TEMPLATE = (
-    "Your answer does not have the required form: {problem}\n"
-    "Answer again with nothing but the corrected JSON, without a code fence."
-)
 INSTRUCTION_TEMPLATE = (
     "Answer with nothing but one JSON value that matches this JSON schema, without a code fence:\n{schema}"
 )
@@ -37,10 +33,6 @@ class OutputType:
     @property
     def instruction(self) -> str:
         return INSTRUCTION_TEMPLATE.format(schema=msgspec.json.encode(self.schema).decode())
-
-    def ask_again(self, problem: ValidationError) -> str:
-        """What the model is told about an answer that is not of the type."""
-        return RETRY_TEMPLATE.format(problem=problem)
 
     def parse(self, text: str) -> Any:
         """The answer as a value of the type; a `ValidationError` says what is wrong with it."""

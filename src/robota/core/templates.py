@@ -95,10 +95,7 @@ class AgentTemplates:
         if chosen.model is not None:
             config.setdefault("model", chosen.model)
         modified = any(name in config and config[name] != value for name, value in overrides.items())
-        return AppliedTemplate({**config, **overrides}, chosen, tuple(_warnings(chosen, overrides)), modified)
-
-
-def _warnings(template: AgentTemplate, overrides: Mapping[str, Any]) -> Iterable[str]:
-    given = getattr(overrides.get("provider"), "name", None)
-    if given is not None and template.provider not in (None, given):
-        yield f"Template {template.id!r} was written for provider {template.provider!r}, not for {given!r}."
+        given, meant = getattr(overrides.get("provider"), "name", None), chosen.provider
+        warning = f"Template {chosen.id!r} was written for provider {meant!r}, not for {given!r}."
+        warnings = (warning,) if given is not None and meant not in (None, given) else ()
+        return AppliedTemplate({**config, **overrides}, chosen, warnings, modified)

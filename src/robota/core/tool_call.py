@@ -52,12 +52,12 @@ def prepare_call(
 ) -> PreparedCall:
     """Look the tool up and parse the arguments. `truncated`: the answer was cut at the token limit."""
     tool = tools.get(request.name)
-    if tool is None:
-        answer, arguments = unknown_tool(request.name, tools), _read_object(request.arguments)
-        return PreparedCall(index=index, call_id=call_id, request=request, arguments=arguments, answer=answer)
-    arguments, problem = _parse(request, tool, truncated)
+    if tool is not None:
+        arguments, answer = _parse(request, tool, truncated)
+    else:
+        arguments, answer = _read_object(request.arguments), unknown_tool(request.name, tools)
     return PreparedCall(
-        index=index, call_id=call_id, request=request, tool=tool, arguments=arguments, answer=problem
+        index=index, call_id=call_id, request=request, tool=tool, arguments=arguments, answer=answer
     )
 
 

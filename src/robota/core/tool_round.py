@@ -31,9 +31,9 @@ from robota.core.events import (
 from robota.core.messages import ToolCall, ToolMessage
 from robota.core.plugin import Refusal
 from robota.core.questions import Answer, Question
-from robota.core.run import CallOutcome, RunState
+from robota.core.run import CallOutcome, CutRun, RunState
 from robota.core.run_task import forget_requests
-from robota.core.tool import INTERRUPTED, ToolContext, ToolResult, Toolset
+from robota.core.tool import INTERRUPTED, ToolContext, ToolResult, Toolset, tool_class
 from robota.core.tool_call import (
     INTERRUPTED_CALL,
     NOT_STARTED,
@@ -54,6 +54,11 @@ PROGRESS_KEPT = 32 * 1024
 """Characters of a call's progress that are numbered and journaled; what follows is only shown."""
 INTERRUPTED_RESULT = ToolResult.failure(INTERRUPTED, INTERRUPTED_CALL, errorCode=INTERRUPTED_CALL)
 NOT_STARTED_RESULT = ToolResult.failure(INTERRUPTED, NOT_STARTED, errorCode=NOT_STARTED)
+UNKNOWN_OUTCOME = ToolResult.failure(
+    "interrupted; effects unknown. The session ended before the tool reported a result.",
+    INTERRUPTED_CALL,
+    errorCode=INTERRUPTED_CALL,
+)
 SKIPPED_RESULT = ToolResult.failure(
     "Context window near capacity. Tool execution result skipped.",
     "context_overflow",
@@ -89,6 +94,24 @@ class ToolRound:
         self.started: set[str] = set()
         self.over: set[str] = set()
         """Calls that have ended; what they still say is dropped."""
+
+    def recall(self, cut: CutRun) -> None:
+        """Of a round that a crash has cut: results that are known stay, calls that only look are made again,
+        and of the others nobody knows what became of them."""
+        unanswered = {call.id for call in self.recorder.conversation.open_calls}
+        self.to_answer = [call for call in self.calls if call.request.id in unanswered]
+        for call in self.calls:
+            known = cut.results.get(call.index)
+            if call.index in cut.begun or known is not None:
+                self.started.add(call.call_id)
+            if known is not None:
+                self.results[call.index] = known
+                self.over.add(call.call_id)
+            elif call.tool is not None and tool_class(call.tool) != "inspect":
+                self.results[call.index] = UNKNOWN_OUTCOME
+                if call.call_id not in self.started:
+                    self.report_start(call)
+                self.report_end(call, UNKNOWN_OUTCOME, 0.0)
 
     async def run(self, budget: int) -> None:
         """Run the calls; their results are in the conversation, in order, however this ends.
@@ -195,54 +218,42 @@ class ToolRound:
 
     def report_start(self, call: PreparedCall) -> None:
         self.started.add(call.call_id)
-        if self.recorder.events.wants(ToolExecutionRequest):
-            self.recorder.log(
+        recorder, asked = self.recorder, call.request
+        names = {"call_id": call.call_id, "tool_call_id": asked.id, "tool_name": asked.name}
+        if recorder.events.wants(ToolExecutionRequest):
+            recorder.log(
                 ToolExecutionRequest,
+                **names,
                 batch_id=self.batch_id,
                 index=call.index,
-                call_id=call.call_id,
-                tool_name=call.request.name,
-                tool_call_id=call.request.id,
                 parameters=call.arguments,
                 owner_path=self.owner_path(call),
             )
-        self.recorder.tell(
-            ToolStarted,
-            call_id=call.call_id,
-            tool_call_id=call.request.id,
-            tool_name=call.request.name,
-            arguments=call.arguments,
-            round=self.recorder.round,
-        )
+        recorder.tell(ToolStarted, **names, arguments=call.arguments, round=recorder.round)
 
     def report_end(self, call: PreparedCall, result: ToolResult, duration: float) -> None:
         self.finished += 1
         self.over.add(call.call_id)
-        if self.recorder.events.wants(ToolExecutionResult):
-            self.recorder.log(
-                ToolExecutionResult,
-                batch_id=self.batch_id,
-                index=call.index,
-                call_id=call.call_id,
-                tool_name=call.request.name,
-                tool_call_id=call.request.id,
-                success=result.ok,
-                result=result.content,
-                error=result.error,
-                metadata=result.metadata,
-                finished=self.finished,
-            )
+        asked, told = call.request, {"error": result.error, "metadata": result.metadata}
+        names = {"call_id": call.call_id, "tool_call_id": asked.id, "tool_name": asked.name}
+        self.recorder.log(
+            ToolExecutionResult,
+            **names,
+            **told,
+            batch_id=self.batch_id,
+            index=call.index,
+            success=result.ok,
+            result=result.content,
+            finished=self.finished,
+        )
         self.recorder.tell(
             ToolEnded,
-            call_id=call.call_id,
-            tool_call_id=call.request.id,
-            tool_name=call.request.name,
+            **names,
+            **told,
             outcome=outcome_of(result),
             arguments=call.arguments,
             content=result.content,
-            error=result.error,
             error_code=result.error_code,
-            metadata=result.metadata,
             duration=duration,
             round=self.recorder.round,
         )

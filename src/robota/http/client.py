@@ -10,34 +10,29 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary, ref
 
-from robota.http.connection import Connection
+from msgspec import Struct, field
+
+from robota.http.address import AddressPolicy, Resolve, find_proxy, resolve_checked
+from robota.http.connection import KEEP_ALIVE_SECONDS, Connection, Pool, close_in
 from robota.http.dial import dial, look_up
 from robota.http.errors import HttpError
-from robota.http.pool import Pool
-from robota.http.proxy import find_proxy
-from robota.http.reply import Reply
-from robota.http.request import Request
+from robota.http.exchange import Reply, Request
 
 if TYPE_CHECKING:
     import ssl
-    from typing import Self
 
-    from robota.http.address import AddressPolicy, Resolve
     from robota.http.detour import Detour
     from robota.http.url import Url
 
 CONNECT_SECONDS = 10.0
-KEEP_ALIVE_SECONDS = 60.0
 REQUEST_TIMEOUT = 408
-CLOSE_SECONDS = 2.0
-"""How long another thread's loop may take to close its connections."""
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
-class HttpClient:
+class HttpClient(Struct, eq=False, kw_only=True):
     """Requests to any server, from any event loop; connections are kept until `aclose()`.
 
     `silence` is how many seconds a server may send nothing. With a `policy` a host is contacted only at the
@@ -45,28 +40,21 @@ class HttpClient:
     every request goes that way.
     """
 
-    def __init__(
-        self,
-        *,
-        connect_seconds: float = CONNECT_SECONDS,
-        silence: float | None = None,
-        keep_alive: float = KEEP_ALIVE_SECONDS,
-        tls: ssl.SSLContext | None = None,
-        policy: AddressPolicy | None = None,
-        resolve: Resolve | None = None,
-        proxies: bool = True,
-        detour: Detour | None = None,
-    ) -> None:
-        self._connect_seconds = connect_seconds
-        self._silence = silence
-        self._keep_alive = keep_alive if policy is None else 0.0
-        self._tls = tls
-        self._policy = policy
-        self._resolve = resolve
-        self._proxies = proxies and policy is None
-        self._detour = detour
-        self._always_detour = detour is not None
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Pool]] = WeakKeyDictionary()
+    connect_seconds: float = CONNECT_SECONDS
+    silence: float | None = None
+    keep_alive: float = KEEP_ALIVE_SECONDS
+    tls: ssl.SSLContext | None = None
+    policy: AddressPolicy | None = None
+    resolve: Resolve | None = None
+    proxies: bool = True
+    detour: Detour | None = None
+    _always_detour: bool = False
+    _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Pool]] = field(default_factory=WeakKeyDictionary)
+
+    def __post_init__(self) -> None:
+        self._always_detour = self.detour is not None
+        if self.policy is not None:
+            self.keep_alive, self.proxies = 0.0, False
 
     async def send(self, request: Request, body: bytes = b"", *, repeatable: bool = False) -> Reply:
         """Send it, and return the reply once its head is there; the caller closes it.
@@ -76,7 +64,7 @@ class HttpClient:
         come; others get new connections.
         """
         repeatable = repeatable or request.method in _IDEMPOTENT
-        proxy = find_proxy(request.url) if self._proxies and not self._always_detour else None
+        proxy = find_proxy(request.url) if self.proxies and not self._always_detour else None
         if self._always_detour or proxy is not None:
             return await self._send_around(request, body, repeatable, proxy)
         pool = self._pool()
@@ -89,11 +77,11 @@ class HttpClient:
                 connection.begin(bodiless=request.method == "HEAD")
                 connection.transport.write(request.encode(body))
                 while not connection.status:
-                    await connection.wait(self._silence)
+                    await connection.wait(self.silence)
                 if kept is not None and connection.status == REQUEST_TIMEOUT:
                     kept = None  # said to a connection that was idle, and crossed our request on its way
                     continue
-                reply = Reply(connection, self._silence)
+                reply = Reply(connection, self.silence)
                 return reply
             except HttpError as error:
                 if kept is None or connection.heard or error.kind != "closed":
@@ -107,16 +95,14 @@ class HttpClient:
         url = request.url
         make = partial(Connection, pool, url.origin)
         try:
-            async with asyncio.timeout(self._connect_seconds):
-                return await dial(url, await self._find_addresses(url), make, tls=self._tls)
+            async with asyncio.timeout(self.connect_seconds):
+                return await dial(url, await self._find_addresses(url), make, tls=self.tls)
         except TimeoutError as error:
             raise HttpError("connect_timeout", "no connection came about in time") from error
 
     async def _find_addresses(self, url: Url) -> Sequence[str]:
-        if self._policy is not None:
-            from robota.http.address import resolve_checked  # noqa: PLC0415 - few want their addresses checked
-
-            return await resolve_checked(url, self._policy, resolve=self._resolve)
+        if self.policy is not None:
+            return await resolve_checked(url, self.policy, resolve=self.resolve)
         return (url.host,) if url.is_address else await look_up(url.host, url.port)
 
     def _pool(self) -> Pool:
@@ -124,33 +110,27 @@ class HttpClient:
         known = self._pools.get(loop)
         pool = None if known is None else known()
         if pool is None:
-            pool = Pool(self._keep_alive)
+            pool = Pool(self.keep_alive)
             self._pools[loop] = ref(pool)
         return pool
 
     async def _send_around(self, request: Request, body: bytes, repeatable: bool, proxy: str | None) -> Reply:
-        if self._detour is None:
+        if self.detour is None:
             from robota.http.detour import Detour  # noqa: PLC0415 - leads to httpx2, which few need
 
-            self._detour = Detour(tls=self._tls)
-        timeouts = {"connect": self._connect_seconds, "read": self._silence, "write": None, "pool": None}
-        return await self._detour.send(request, body, timeouts, repeatable=repeatable, proxy=proxy)
+            self.detour = Detour(tls=self.tls)
+        timeouts = {"connect": self.connect_seconds, "read": self.silence, "write": None, "pool": None}
+        return await self.detour.send(request, body, timeouts, repeatable=repeatable, proxy=proxy)
 
     async def aclose(self) -> None:
         """Close the connections of all event loops; another request would open new ones."""
-        here = asyncio.get_running_loop()
         pools = [(loop, known()) for loop, known in list(self._pools.items())]
         self._pools.clear()
         for loop, pool in pools:
-            if pool is None:
-                continue
-            if loop is here:
-                await pool.aclose()
-            elif loop.is_running():  # in another thread
-                closing = asyncio.run_coroutine_threadsafe(pool.aclose(), loop)
-                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
-        if self._detour is not None:
-            await self._detour.aclose()
+            if pool is not None:
+                await close_in(loop, pool)
+        if self.detour is not None:
+            await self.detour.aclose()
 
     async def __aenter__(self) -> Self:
         return self

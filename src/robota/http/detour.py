@@ -15,17 +15,14 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary, WeakSet
 
 import httpx2
+from msgspec import Struct, field
 
-from robota.http.dial import is_out_of_descriptors
+from robota.http.address import shown
+from robota.http.connection import KEEP_ALIVE_SECONDS, close_in
+from robota.http.dial import is_out_of_descriptors, trusting_context
 from robota.http.errors import FailureKind, HttpError
-from robota.http.proxy import shown
-from robota.http.reply import Reply
-from robota.http.request import Request
-from robota.http.tls import trusting_context
+from robota.http.exchange import Reply, Request
 
-KEEP_ALIVE_SECONDS = 60.0
-CLOSE_SECONDS = 2.0
-"""How long another thread's loop may take to close its connections."""
 _Clients: TypeAlias = dict[tuple[str, str | None], list[httpx2.AsyncClient]]
 """By scheme and proxy; the last one is used, those before it may still have replies under way."""
 Timeouts: TypeAlias = dict[str, float | None]
@@ -35,26 +32,21 @@ _UNTRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For plain HTTP, where httpx2 wants a context too; it trusts nobody and costs nothing."""
 
 
-class Detour:
+class Detour(Struct, eq=False, kw_only=True):
     """Requests by way of httpx2.
 
     A client that was handed in keeps its headers, proxies, hooks and connections and is not closed here; a
     transport is, and serves one event loop only. Without either, requests go through the proxy they name.
     """
 
-    def __init__(
-        self,
-        *,
-        tls: ssl.SSLContext | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
-        client: httpx2.AsyncClient | None = None,
-    ) -> None:
-        self._tls = tls
-        self._transport = transport
-        self._given = client
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Clients] = WeakKeyDictionary()
-        self._known: WeakSet[httpx2.AsyncClient] = WeakSet()
-        """Clients that have had an answer, and so may have a connection that is used again."""
+    tls: ssl.SSLContext | None = None
+    transport: httpx2.AsyncBaseTransport | None = None
+    client: httpx2.AsyncClient | None = None
+    _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Clients] = field(
+        default_factory=WeakKeyDictionary
+    )
+    _known: WeakSet[httpx2.AsyncClient] = field(default_factory=WeakSet)
+    """Clients that have had an answer, and so may have a connection that is used again."""
 
     async def send(
         self,
@@ -66,7 +58,7 @@ class Detour:
         proxy: str | None = None,
     ) -> Reply:
         """As `HttpClient.send` does it."""
-        client = self._given or self._client(request.url.scheme, proxy)
+        client = self.client or self._client(request.url.scheme, proxy)
         again = repeatable and client in self._known
         try:
             try:
@@ -75,7 +67,7 @@ class Detour:
                 if not again or not _hung_up(error):
                     raise
                 # Others that it keeps may be dead too, and it would take the next of them.
-                client = self._given or self._client(request.url.scheme, proxy, anew=True)
+                client = self.client or self._client(request.url.scheme, proxy, anew=True)
                 response = await self._ask(client, request, body, timeouts)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _blame(explain(error), proxy) from error
@@ -86,7 +78,7 @@ class Detour:
         self, client: httpx2.AsyncClient, request: Request, body: bytes, timeouts: Timeouts
     ) -> httpx2.Response:
         # A client of ours adds nothing to a request; one that was handed in has headers and cookies.
-        build = httpx2.Request if self._given is None else client.build_request
+        build = httpx2.Request if self.client is None else client.build_request
         asked = build(
             request.method,
             str(request.url),
@@ -102,15 +94,15 @@ class Detour:
             del self._clients[other]  # its connections hold it, so it would never go by itself
         clients = self._clients.setdefault(loop, {})
         made = clients.setdefault((scheme, proxy), [])
-        if not made or (anew and self._transport is None):
+        if not made or (anew and self.transport is None):
             limits = httpx2.Limits(
                 max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS
             )
-            tls = (self._tls or trusting_context()) if scheme == "https" else _UNTRUSTING
+            tls = (self.tls or trusting_context()) if scheme == "https" else _UNTRUSTING
             try:
                 made.append(
                     httpx2.AsyncClient(
-                        transport=self._transport, proxy=proxy, verify=tls, limits=limits, trust_env=False
+                        transport=self.transport, proxy=proxy, verify=tls, limits=limits, trust_env=False
                     )
                 )
             except (ValueError, ImportError, httpx2.InvalidURL) as error:  # as it is written, or no socksio
@@ -119,16 +111,11 @@ class Detour:
 
     async def aclose(self) -> None:
         """Close the clients that were made here."""
-        here = asyncio.get_running_loop()
         kept = ((loop, some) for loop, made in self._clients.items() for some in made.values())
         clients = [(loop, client) for loop, some in kept for client in some]
         self._clients.clear()
         for loop, client in clients:
-            if loop is here:
-                await client.aclose()
-            elif loop.is_running():  # in another thread
-                closing = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
-                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
+            await close_in(loop, client)
 
 
 def reply_of(response: httpx2.Response) -> Reply:

@@ -1,19 +1,22 @@
-"""How a connection comes about: to the addresses of a host, of which the first that answers is taken."""
+"""How a connection comes about: to the addresses of a host, of which the first that answers is taken; and
+whom to trust: the certificates of the system, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import os
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
+from robota._lazy_pattern import lazy_pattern
 from robota.http.connection import Connection
 from robota.http.errors import HttpError
-from robota.http.tls import trusting_context
 from robota.http.url import Url
 
 Connect: TypeAlias = Callable[[str], Coroutine[Any, Any, Connection]]
@@ -120,3 +123,59 @@ def _explain(error: OSError) -> HttpError:
             return HttpError("refused", str(error))
         case _:
             return HttpError("connect", str(error) or type(error).__name__)
+
+
+_USUAL_FILES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/cert.pem",
+    "/etc/ssl/ca-bundle.pem",
+)
+"""For a Python whose OpenSSL was built to look elsewhere."""
+_HASHED_NAME = lazy_pattern(r"[0-9a-fA-F]{8}\.\d")
+"""How OpenSSL finds a certificate in a directory; files of other names are as good as none."""
+
+
+def trusting_context() -> ssl.SSLContext:
+    """The context for certificates of public or company authorities: 23 ms, once per process."""
+    return _load(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
+
+
+@functools.cache
+def _load(file: str, directory: str) -> ssl.SSLContext:
+    if not file and not directory:
+        if sys.platform in ("darwin", "win32"):
+            import truststore  # noqa: PLC0415 - where OpenSSL cannot ask the system
+
+            return _speak_http(truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        file, directory = _find_store(ssl.get_default_verify_paths())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if directory and not os.path.isdir(directory):  # which OpenSSL does not mind
+        raise HttpError("trust", f"SSL_CERT_DIR names {directory}, which is not a directory")
+    try:
+        if file or directory:
+            context.load_verify_locations(file or None, directory or None)
+    except OSError as error:  # ssl.SSLError is one
+        why = "it holds no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        source = (
+            "SSL_CERT_FILE names" if os.environ.get("SSL_CERT_FILE") else "the system's certificates are in"
+        )
+        raise HttpError("trust", f"{source} {file or directory}, which cannot be used: {why}") from error
+    return _speak_http(context)
+
+
+def _speak_http(context: ssl.SSLContext) -> ssl.SSLContext:
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _find_store(paths: ssl.DefaultVerifyPaths) -> tuple[str, str]:
+    """Where the system's certificates are: a file, a directory, or both."""
+    file = paths.openssl_cafile if os.path.isfile(paths.openssl_cafile) else ""
+    directory = paths.openssl_capath if os.path.isdir(paths.openssl_capath) else ""
+    if directory and not any(map(_HASHED_NAME.fullmatch, os.listdir(directory))):
+        directory = ""
+    if not file and not directory:
+        file = next(filter(os.path.isfile, _USUAL_FILES), "")
+    return file, directory

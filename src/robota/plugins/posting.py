@@ -44,7 +44,7 @@ class Poster:
         patience: Patience = Patience(),  # noqa: B008 - frozen
         ports: Ports = REAL_WORLD,
     ) -> None:
-        from robota.http.request import build_request  # noqa: PLC0415 - for those who post something
+        from robota.http.exchange import build_request  # noqa: PLC0415 - for those who post something
         from robota.http.url import parse_url  # noqa: PLC0415 - likewise
 
         self._headers = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}

@@ -14,9 +14,13 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.credentials import ENV_REFERENCE_PREFIX, format_env_reference, resolve_env_reference
+from robota.core.credentials import (
+    ENV_REFERENCE_PREFIX,
+    KeptKeys,
+    format_env_reference,
+    resolve_env_reference,
+)
 from robota.core.errors import ConfigurationError, RobotaError, UnknownNameError
-from robota.core.kept_keys import KeptKeys
 from robota.core.provider import Provider
 from robota.core.provider_definition import (
     ProviderConfig,

@@ -10,9 +10,16 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from robota.core.credentials import is_env_reference
+from robota.core.credentials import (
+    FAILED,
+    SERVICE,
+    KeptKeys,
+    KeyEntry,
+    KeyPlace,
+    is_env_reference,
+    try_keyring,
+)
 from robota.core.errors import ConfigurationError
-from robota.core.kept_keys import FAILED, SERVICE, KeptKeys, KeyEntry, KeyPlace, try_keyring
 from robota.sdk.provider_profiles import ProviderProfiles
 from robota.sdk.shared_file import change_file
 

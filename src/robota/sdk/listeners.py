@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from robota.core.bus import EventBus, Unsubscribe
+from robota.core.bus import EventBus, Unsubscribe, log_failure
 from robota.core.context import ContextWindowState
 from robota.core.errors import ConfigurationError
 from robota.core.events import EVENT_TYPES, ContextUpdated, TurnEvent
@@ -84,12 +84,4 @@ class Listeners:
             try:
                 listener(payload)
             except Exception:  # noqa: BLE001 - logged; one listener must not cost the others their event
-                _log_failure(listener, name)
-
-
-def _log_failure(listener: Listener, name: str) -> None:
-    import logging  # noqa: PLC0415 - a healthy session never needs it
-
-    logging.getLogger("robota.events").exception(
-        "Listener %r failed on event %r; the session goes on.", listener, name
-    )
+                log_failure(listener, name)

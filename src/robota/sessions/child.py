@@ -23,7 +23,7 @@ from robota.sessions.options import HookOptions, JournalOptions, SessionOptions,
 
 if TYPE_CHECKING:
     from robota.core.hooks import HookOutcome, HooksConfig
-    from robota.core.hooks.matching import MatchesRule
+    from robota.core.hooks.runner import MatchesRule
     from robota.core.messages import Json, JsonObject
     from robota.core.plugin import Plugin
     from robota.core.provider import ModelSettings

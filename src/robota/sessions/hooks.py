@@ -14,8 +14,7 @@ from robota.core.messages import Json, JsonObject
 if TYPE_CHECKING:
     from robota.core.errors import RobotaError
     from robota.core.hooks import HookDefinition, HookGroup, HooksConfig
-    from robota.core.hooks.matching import MatchesRule
-    from robota.core.hooks.runner import Executors
+    from robota.core.hooks.runner import Executors, MatchesRule
 
 GivenHooks: TypeAlias = "HooksConfig | Mapping[str, Json] | None"
 """As `parse_hooks` gives them, or as settings have them."""

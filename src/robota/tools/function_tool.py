@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overlo
 
 from robota.core.errors import ConfigurationError, RobotaError, describe_exception
 from robota.core.messages import Json, JsonObject
-from robota.core.own_words import own_words
+from robota.core.plain_text import own_words
 from robota.core.tool import ToolClass, ToolContext, ToolResult
 
 if TYPE_CHECKING:

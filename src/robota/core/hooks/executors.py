@@ -11,10 +11,11 @@ import re
 import signal
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
 
 from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError
@@ -26,15 +27,14 @@ from robota.core.messages import Json, JsonObject
 from robota.core.plain_text import clip, to_plain_text
 from robota.core.plugin import Refusal
 from robota.core.process import ProcessResult, clean_environment, run_process
+from robota.http.errors import HeaderError, HttpError
+from robota.http.exchange import Reply, Request, build_request
+from robota.http.url import parse_url
 
 if TYPE_CHECKING:  # the network modules are loaded with the first http hook
     from ssl import SSLContext
 
     from robota.http.address import AddressPolicy
-    from robota.http.errors import HttpError
-    from robota.http.reply import Reply
-    from robota.http.request import Request
-
 
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of a command's output that are read: enough for a JSON answer that carries a file."""
@@ -127,14 +127,12 @@ def timed_out(seconds: float) -> HookResult:
     return HookResult(exit_code=1, stderr="Hook timed out", failure=f"timed out after {seconds:g} s")
 
 
-class HttpExecutor:
+class HttpExecutor(Struct, eq=False, kw_only=True):
     """Posts the input as JSON; only a 2xx answer can decide. Never follows redirects, never sends cookies."""
 
-    type = "http"
-
-    def __init__(self, *, policy: AddressPolicy | None = None, tls: SSLContext | None = None) -> None:
-        self._policy = policy
-        self._tls = tls
+    type: ClassVar[str] = "http"
+    policy: AddressPolicy | None = None
+    tls: SSLContext | None = None
 
     async def execute(self, hook: HookDefinition, hook_input: Mapping[str, Json]) -> HookResult:
         limit = min(hook.timeout, HTTP_SECONDS)
@@ -145,12 +143,11 @@ class HttpExecutor:
     async def _ask(self, hook: HookDefinition, body: bytes) -> HookResult:
         from robota.http.address import PUBLIC_ONLY  # noqa: PLC0415 - see above
         from robota.http.client import HttpClient  # noqa: PLC0415 - see above
-        from robota.http.errors import HttpError  # noqa: PLC0415 - see above
 
         failure = ""
         try:
             request = _build_request(hook)
-            async with HttpClient(policy=self._policy or PUBLIC_ONLY, tls=self._tls) as client:
+            async with HttpClient(policy=self.policy or PUBLIC_ONLY, tls=self.tls) as client:
                 return await _read_reply(await client.send(request, body))
         except HttpError as error:
             failure = _describe(error, request.url.host)
@@ -160,10 +157,6 @@ class HttpExecutor:
 
 
 def _build_request(hook: HookDefinition) -> Request:
-    from robota.http.errors import HeaderError  # noqa: PLC0415 - see above
-    from robota.http.request import build_request  # noqa: PLC0415 - see above
-    from robota.http.url import parse_url  # noqa: PLC0415 - see above
-
     headers = {name: _interpolate(value, hook.allowed_env_vars) for name, value in hook.headers.items()}
     names = {name.lower(): name for name in headers}
     for ours in ("host", "connection", "accept-encoding"):

@@ -14,10 +14,9 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from robota.core.hooks.frame import frame
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
-from robota.core.plain_text import clip, strip_controls
+from robota.core.plain_text import clip, frame, strip_controls
 
 PermissionDecision: TypeAlias = Literal["allow", "deny", "ask", "defer"]
 

@@ -1,7 +1,9 @@
-"""Running the hooks of one occasion."""
+"""Running the hooks of one occasion: which of the configured ones it calls for, and what they answer."""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeAlias
 
@@ -9,7 +11,16 @@ import anyio
 import msgspec
 
 from robota.core.errors import ConfigurationError, describe_exception
-from robota.core.hooks.definition import HOOK_EVENTS, HookDefinition, HookGroup, HooksConfig, parse_hooks
+from robota.core.hooks.definition import (
+    HOOK_EVENTS,
+    NAMES_ONLY,
+    TOOL_EVENTS,
+    HookDefinition,
+    HookGroup,
+    HooksConfig,
+    list_names,
+    parse_hooks,
+)
 from robota.core.hooks.executors import (
     CommandExecutor,
     FunctionExecutor,
@@ -17,11 +28,13 @@ from robota.core.hooks.executors import (
     HttpExecutor,
     timed_out,
 )
-from robota.core.hooks.matching import MatchesRule, select_hooks
 from robota.core.hooks.outcome import HookOutcome, HookResult, fold, read_result, record_run
 from robota.core.messages import Json, JsonObject
+from robota.core.process import clean_environment, run_process
 
 Executors: TypeAlias = Iterable[HookExecutor] | Mapping[str, HookExecutor]
+MatchesRule: TypeAlias = Callable[[str, str, Mapping[str, Json]], bool]
+"""(permission rule, tool name, tool input): whether the rule covers the call."""
 
 _SAME_VALUE: dict[str, tuple[str, str]] = {
     "PostToolUse": ("tool_response", "tool_output"),
@@ -31,6 +44,34 @@ _SAME_VALUE: dict[str, tuple[str, str]] = {
     "StopFailure": ("error", "reason"),
 }
 """Fields that two generations of hooks know under different names."""
+_TARGETS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(TOOL_EVENTS, ("tool_name",)),
+    "SessionStart": ("source",),
+    "SessionEnd": ("reason",),
+    "StopFailure": ("error", "reason"),
+    "SubagentStart": ("agent_type", "agent_id"),
+    "SubagentStop": ("agent_type", "agent_id"),
+    "PreCompact": ("trigger",),
+    "PostCompact": ("trigger",),
+    "Notification": ("notification_type",),
+    "ConfigChange": ("source",),
+    "Elicitation": ("mcp_server_name",),
+    "ElicitationResult": ("mcp_server_name",),
+}
+"""The input field a matcher is compared with, the first one present; other events have none."""
+_OLDER_NAMES = {"Agent": "Task"}
+"""Tools that files of other programs may know under another name."""
+_SIMPLE = re.compile(r"(?:[^*+?{)]|\)(?![*+?{]))*(?:[*+?{](?:[^*+?{)]|\)(?![*+?{]))*){0,2}")
+"""Patterns that repeat at most two things, and no group: a short name is searched in no time."""
+_SHORT = 200
+_SECONDS = 2.0
+_SEARCH = """
+import re, sys
+given = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
+end = int(sys.argv[1])
+sys.exit(0 if re.search(given[:end], given[end:]) else 3)
+"""
+_NOT_FOUND = 3
 
 
 async def run_hooks(
@@ -48,7 +89,9 @@ async def run_hooks(
     `command` and `http`. `matches_rule` judges a handler's `if`, and `is_due` whether one that fits runs at
     all. A hook that breaks is part of the outcome, never an exception.
     """
-    groups = _groups_of(config, event)
+    if event not in HOOK_EVENTS:
+        raise ConfigurationError(f"There is no hook event {event!r}; known: {', '.join(HOOK_EVENTS)}.")
+    groups = tuple(as_config(config).get(event, ())) if config else ()
     if not groups:
         return HookOutcome(event=event)
     full_input = complete_input(event, hook_input)
@@ -85,12 +128,6 @@ def complete_input(event: str, hook_input: Mapping[str, Json]) -> JsonObject:
     return full
 
 
-def _groups_of(config: HooksConfig | Mapping[str, Json] | None, event: str) -> tuple[HookGroup, ...]:
-    if event not in HOOK_EVENTS:
-        raise ConfigurationError(f"There is no hook event {event!r}; known: {', '.join(HOOK_EVENTS)}.")
-    return tuple(as_config(config).get(event, ())) if config else ()
-
-
 def as_config(config: HooksConfig | Mapping[str, Json]) -> HooksConfig:
     """What `parse_hooks` made, or makes, of the hooks that were given in either form."""
     if isinstance(config, Mapping) and all(
@@ -121,3 +158,74 @@ async def _execute(executor: HookExecutor | None, hook: HookDefinition, hook_inp
         except Exception as error:  # noqa: BLE001 - executors from outside may raise anything
             return HookResult(exit_code=1, failure=f"failed: {describe_exception(error)}")
     return timed_out(hook.timeout)
+
+
+async def select_hooks(
+    config: HooksConfig,
+    event: str,
+    hook_input: Mapping[str, Json],
+    matches_rule: MatchesRule | None = None,
+) -> tuple[list[HookDefinition], tuple[str, ...]]:
+    """The handlers of an event whose matcher and `if` rule fit, and what was odd about the matchers.
+
+    The handlers come in configuration order, each once.
+    """
+    hooks: list[HookDefinition] = []
+    seen: list[HookDefinition] = []
+    warnings: list[str] = []
+    fields = _TARGETS.get(event)
+    for group in config.get(event, ()):
+        if fields is not None and group.matcher not in ("", "*"):
+            target = next((value for name in fields if (value := hook_input.get(name))), None)
+            fits = await _fits(group.matcher, target, event) if isinstance(target, str) else False
+            if fits is None:  # nobody can tell, and a guard that runs too often is the lesser evil
+                warnings.append(
+                    f"The {event} matcher {group.matcher!r} takes too long; its hooks always run."
+                )
+            elif not fits:
+                continue
+        for hook in group.hooks:
+            full = msgspec.structs.replace(hook, env={**group.env, **hook.env})
+            identity = msgspec.structs.replace(full, source="")
+            if identity not in seen and _meets_condition(hook, event, hook_input, matches_rule):
+                seen.append(identity)
+                hooks.append(full)
+    return hooks, tuple(dict.fromkeys(warnings))
+
+
+async def _fits(matcher: str, target: str, event: str) -> bool | None:
+    other = _OLDER_NAMES.get(target) if event in TOOL_EVENTS else None
+    return await matches(matcher, target) or (other is not None and await matches(matcher, other))
+
+
+async def matches(matcher: str, target: str) -> bool | None:
+    """Whether a matcher fits a name: all, exact names, or a regular expression found anywhere in it; `None`
+    if that could not be found out in time."""
+    if matcher in ("", "*"):
+        return True
+    if NAMES_ONLY.fullmatch(matcher):
+        return target in list_names(matcher)
+    if len(target) <= _SHORT and _SIMPLE.fullmatch(matcher):
+        return re.search(matcher, target) is not None
+    return await _search_apart(matcher, target)
+
+
+async def _search_apart(pattern: str, target: str) -> bool | None:
+    """Search in a process of its own: a pattern that backtracks for ever would hold everything else here."""
+    argv = [sys.executable, "-I", "-S", "-c", _SEARCH, str(len(pattern))]
+    given = (pattern + target).encode("utf-8", "surrogatepass")
+    result = await run_process(argv, env=clean_environment(), stdin=given, timeout=_SECONDS)
+    return {0: True, _NOT_FOUND: False}.get(-1 if result.exit_code is None else result.exit_code)
+
+
+def _meets_condition(
+    hook: HookDefinition, event: str, hook_input: Mapping[str, Json], matches_rule: MatchesRule | None
+) -> bool:
+    if not hook.condition:
+        return True
+    if event not in TOOL_EVENTS:
+        return False
+    if matches_rule is None:  # nobody can tell, and a guard that runs too often is the lesser evil
+        return True
+    tool_name, tool_input = hook_input.get("tool_name"), hook_input.get("tool_input")
+    return matches_rule(hook.condition, str(tool_name), tool_input if isinstance(tool_input, dict) else {})

@@ -18,7 +18,7 @@ from robota.core.errors import RobotaError
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.http.errors import HttpError
-from robota.http.request import build_request
+from robota.http.exchange import build_request
 from robota.http.url import parse_url
 from robota.providers.catalog import is_listed
 from robota.providers.service import base_path

@@ -23,8 +23,7 @@ from zipfile import BadZipFile, ZipFile
 from robota.core.errors import ConfigurationError, NetworkError, StorageError
 from robota.http.client import HttpClient
 from robota.http.errors import HttpError, UrlError
-from robota.http.reply import Reply
-from robota.http.request import build_request
+from robota.http.exchange import Reply, build_request
 from robota.http.url import Url, parse_url
 from robota.providers.local.store import Progress, WheelSource
 

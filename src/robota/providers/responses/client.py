@@ -15,7 +15,7 @@ from robota.providers.wire.errors import Refusal, describe_failure, describe_ref
 if TYPE_CHECKING:
     import httpx2
 
-    from robota.http.reply import Reply
+    from robota.http.exchange import Reply
 
 _HEADERS = {
     "Content-Type": "application/json",

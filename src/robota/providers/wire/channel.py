@@ -16,7 +16,7 @@ from robota.core.errors import AuthenticationError, ConfigurationError, NetworkE
 from robota.core.jsontext import decode
 from robota.core.messages import Json
 from robota.http.errors import HeaderError, HttpError, UrlError
-from robota.http.request import Request, build_request
+from robota.http.exchange import Reply, Request, build_request
 from robota.http.url import Url, parse_url
 from robota.providers.service import bearer
 from robota.providers.wire.errors import DescribeRefusal, Refusal, describe_failure, describe_refusal
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import httpx2
 
     from robota.http.client import HttpClient
-    from robota.http.reply import Reply
 
 
 MAX_ERROR_BYTES = 64 * 1024

@@ -11,8 +11,7 @@ import anyio
 from robota.http.address import AddressPolicy
 from robota.http.client import HttpClient
 from robota.http.errors import HttpError, UrlError
-from robota.http.reply import Reply
-from robota.http.request import build_request
+from robota.http.exchange import Reply, build_request
 from robota.http.url import Url, parse_url
 from robota.sdk.bundle.names import BundleError
 from robota.sdk.bundle.source import Source

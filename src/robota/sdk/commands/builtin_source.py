@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from robota.core.own_words import own_words
+from robota.core.plain_text import own_words
 from robota.sdk.commands.effects import CommandResult
 from robota.sdk.commands.registry import Command, CommandFunction
 from robota.sdk.commands.table import ROWS, Row, Words

@@ -22,12 +22,12 @@ from robota.core.errors import (
     RobotaError,
     wrap_provider_error,
 )
-from robota.core.idle import LateError, deadline
 from robota.core.messages import AssistantMessage, Message, UserMessage
 from robota.core.ports import Ports, timestamp
 from robota.core.provider import ChatRequest, RetryNotice
 from robota.core.reply import MessageAssembly, open_stream
 from robota.core.robota import ModelChoice
+from robota.core.run_task import LateError, deadline
 from robota.sessions.compaction.transcript import (
     EARLIER_SUMMARY,
     Entry,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from robota.core.hooks.frame import CLOSING, OPENING, disarm
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, TextPart
 from robota.core.permissions.subjects import PATHS, declared_touches, kind_of
+from robota.core.plain_text import CLOSING, OPENING, disarm
 from robota.core.tool import ToolResult, tool_class
 from robota.core.tool_call import PreparedCall
 from robota.sessions.permissions.consultation import consult

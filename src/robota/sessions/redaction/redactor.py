@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from robota.core.given import require_texts
 from robota.core.messages import Json
-from robota.core.own_words import known_own_words
+from robota.core.plain_text import known_own_words
 from robota.sessions.redaction.fields import (
     PROPERTY_FIELDS,
     TELLING_FIELDS,

@@ -25,7 +25,7 @@ from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.world import ReplayWorld
 
 if TYPE_CHECKING:
-    from robota.core.hooks.matching import MatchesRule
+    from robota.core.hooks.runner import MatchesRule
     from robota.core.tool_call import PreparedCall
     from robota.sessions.permissions.judgement import Terms
     from robota.sessions.session import Session

@@ -64,7 +64,7 @@ def replace_text(path: str, text: str, edit: Edit) -> Replacement:
 
 def _as_in_file(edit: Edit) -> Edit:
     """The model is shown files without marks in which only hooks may speak; it copies what it was shown."""
-    from robota.core.hooks.frame import rearm  # noqa: PLC0415 - few edits are about such marks
+    from robota.core.plain_text import rearm  # noqa: PLC0415 - few edits are about such marks
 
     return replace(edit, old=rearm(edit.old), new=rearm(edit.new))
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from robota._version import __version__
 from robota.http.client import CONNECT_SECONDS, HttpClient
 from robota.http.errors import FailureKind, HeaderError, HttpError
-from robota.http.request import build_request
+from robota.http.exchange import build_request
 from robota.http.url import Url
 
 MAX_BODY_BYTES = 5_000_000

@@ -16,8 +16,7 @@ from robota.core.plain_text import clip
 from robota.http.address import AddressPolicy, Resolve
 from robota.http.client import CONNECT_SECONDS, HttpClient
 from robota.http.errors import HttpError, UrlError
-from robota.http.reply import Reply
-from robota.http.request import build_request
+from robota.http.exchange import Reply, build_request
 from robota.http.url import MAX_REDIRECTS, Url, judge_redirect, parse_url
 from robota.tools.web.exchange import (
     DO_NOT_RETRY,
