@@ -104,18 +104,13 @@ class OfficialChannel:
         root: type[Exception] = import_module("anthropic").AnthropicError
         return root
 
-    async def open(self, body: JsonObject, *, model: str = "") -> OfficialReply:
+    async def open(self, body: bytes, *, model: str = "") -> OfficialReply:
+        more = decode(body)
+        named = {name: more.pop(name) for name in _NAMED}
         try:
-            return OfficialReply(await self._send(body), self)
-        except UnicodeEncodeError:  # half characters, such as in undecodable file names: we replace them
-            return OfficialReply(await self._send(decode(encode(body))), self)
+            return OfficialReply(await self._client.messages.create(**named, extra_body=more), self)
         except self.errors as error:
             raise self.explain(error, model) from error
-
-    def _send(self, body: JsonObject) -> Awaitable[_Stream]:
-        named = {name: body[name] for name in _NAMED}
-        more = {name: value for name, value in body.items() if name not in _NAMED}
-        return self._client.messages.create(**named, extra_body=more)
 
     def translate(self, error: Exception) -> NetworkError:
         return describe_failure(error, self.provider, str(self._client.base_url), self.secrets)

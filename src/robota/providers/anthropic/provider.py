@@ -11,7 +11,7 @@ from robota.core.provider import Capabilities, NativeWebTool
 from robota.providers.anthropic import API_URL, API_VERSION, KEY_VARIABLE
 from robota.providers.anthropic.blocks import BlockDialect
 from robota.providers.anthropic.reply import BlockContent
-from robota.providers.anthropic.request import MessagesBuilder, MessagesEncoder, RequestOptions
+from robota.providers.anthropic.request import MessagesEncoder
 from robota.providers.service import endpoint
 from robota.providers.wire.channel import HttpChannel
 from robota.providers.wire.provider import Channel, WireProvider
@@ -69,17 +69,12 @@ class AnthropicProvider(WireProvider):
             address = endpoint(base_url, "/messages", version="/v1")
             own = {"anthropic-version": API_VERSION, **own}
             channel = HttpChannel(address, own, provider=name, key=api_key, transport=transport)
-        options = RequestOptions(
+        encoder = MessagesEncoder(
             sampling=own.get("anthropic-version", API_VERSION) < API_VERSION,
             output_schema=capabilities.output_schema,
             prompt_caching=prompt_caching,
             blocks=BlockDialect(images=capabilities.vision, files=capabilities.files),
         )
         super().__init__(
-            name,
-            model,
-            capabilities,
-            channel=channel,
-            encoder=MessagesEncoder(options) if client is None else MessagesBuilder(options),
-            content=lambda _: BlockContent(),
+            name, model, capabilities, channel=channel, encoder=encoder, content=lambda _: BlockContent()
         )
