@@ -23,7 +23,7 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.gemini.errors import describe_status
-from robota.providers.gemini.parts import MARK
+from robota.providers.gemini.request import MARK
 from robota.providers.wire.reply import Peer, ReplyContent, count_of, image_of, text_of
 
 _FILTERS = (
