@@ -25,10 +25,10 @@ from robota.core.errors import ProviderError
 from robota.core.messages import Message
 from robota.core.provider import NativePayload
 from robota.core.robota import Robota
+from robota.providers.configuration import is_own_server
 from robota.providers.local import LocalProvider
-from robota.providers.local.circles import find_circle
+from robota.providers.local.small_model import find_circle
 from robota.providers.local_server import LocalServerProvider
-from robota.providers.own_server import is_own_server
 from robota.testing.reply_conformance import ask, listen
 from robota.tools.function_tool import tool
 

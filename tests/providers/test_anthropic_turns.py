@@ -29,7 +29,7 @@ from robota.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from robota.providers.anthropic.request import RequestOptions
+from robota.providers.anthropic.request import MessagesEncoder
 from robota.providers.encoding import UNANSWERED
 
 MESSAGES = (
@@ -48,7 +48,7 @@ MESSAGES = (
 
 @given(st.lists(st.sampled_from(MESSAGES), min_size=1, max_size=8))
 def test_any_history_is_sent_in_turns_and_says_the_same_through_a_client(messages: list[Message]) -> None:
-    encode(RequestOptions(), messages=[structs.replace(message) for message in messages])
+    encode(MessagesEncoder(), messages=[structs.replace(message) for message in messages])
 
 
 # --- turns -------------------------------------------------------------------------------------------

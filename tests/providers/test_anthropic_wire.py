@@ -28,7 +28,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
-from robota.providers.anthropic.request import MessagesEncoder, RequestOptions
+from robota.providers.anthropic.request import MessagesEncoder
 from robota.testing.wire_anthropic import Messages
 
 # --- settings ----------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_sampling_parameters_are_sent_only_to_the_old_api() -> None:
     body = encode(settings=settings)
     assert not {"temperature", "top_p"} & body.keys()
     assert body["stop_sequences"] == ["X"]
-    old = encode(RequestOptions(sampling=True), settings=settings)
+    old = encode(MessagesEncoder(sampling=True), settings=settings)
     assert (old["temperature"], old["top_p"]) == (0.5, 0.9)
 
 
@@ -112,7 +112,7 @@ def test_a_short_answer_leaves_no_room_for_a_budget_of_thinking() -> None:
 def test_an_output_schema_is_sent_to_endpoints_that_enforce_it() -> None:
     schema = {"type": "object", "additionalProperties": False}
     assert "output_config" not in encode(output_schema=schema)
-    body = encode(RequestOptions(output_schema=True), output_schema=schema)
+    body = encode(MessagesEncoder(output_schema=True), output_schema=schema)
     assert body["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
 
 
@@ -151,7 +151,7 @@ def test_hosted_web_search_stands_behind_the_other_tools() -> None:
 
 
 def test_tool_sets_are_told_apart_by_more_than_their_address() -> None:
-    encoder = MessagesEncoder(PLAIN)
+    encoder = PLAIN
     for number in range(100):
         tools = (ToolSchema(f"t{number}", "", {"type": "object"}),)
         request = ChatRequest(model="m", messages=[UserMessage("hi")], tools=tools)
@@ -160,7 +160,7 @@ def test_tool_sets_are_told_apart_by_more_than_their_address() -> None:
 
 # --- prompt caching ----------------------------------------------------------------------------------
 
-CACHING = RequestOptions()
+CACHING = MessagesEncoder()
 
 
 def test_cache_marks_stand_behind_tools_system_and_the_last_two_user_turns() -> None:
@@ -218,12 +218,12 @@ def random_message(number: int) -> Message:
 
 
 @pytest.mark.parametrize("options", [PLAIN, CACHING])
-def test_a_body_joined_from_kept_fragments_is_the_body_made_from_scratch(options: RequestOptions) -> None:
+def test_a_body_joined_from_kept_fragments_is_the_body_made_from_scratch(options: MessagesEncoder) -> None:
     random.seed(7)
     messages: list[Message] = []
     starts: list[int] = []
     history = EncodedHistory(messages, starts)
-    encoder = MessagesEncoder(options)
+    encoder = options
     for number in range(300):
         message = random_message(number)
         if not (isinstance(message, ToolMessage) and messages and isinstance(messages[-1], ToolMessage)):
@@ -238,7 +238,7 @@ def test_a_settled_group_is_encoded_once_although_the_marks_move() -> None:
     messages: list[Message] = []
     starts: list[int] = []
     history = EncodedHistory(messages, starts)
-    encoder = MessagesEncoder(CACHING)
+    encoder = CACHING
     for number in range(50):
         starts.append(number)
         messages.append(UserMessage("a") if number % 2 == 0 else AssistantMessage("b"))

@@ -18,8 +18,8 @@ from robota.core.provider import (
     TextChunk,
     ToolInputChunk,
 )
-from robota.providers.gemini.parts import MARK
 from robota.providers.gemini.reply import GeminiContent
+from robota.providers.gemini.request import MARK
 from robota.providers.wire.reply import Peer, ReplyReader
 
 

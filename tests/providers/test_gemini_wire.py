@@ -24,8 +24,7 @@ from robota.core.messages import (
 )
 from robota.core.provider import ChatRequest, ModelSettings, NativeWebTools, ToolSchema
 from robota.providers.encoding import split_groups
-from robota.providers.gemini.parts import MARK
-from robota.providers.gemini.request import BEGINNING_LOST, GO_ON, GeminiEncoder
+from robota.providers.gemini.request import BEGINNING_LOST, GO_ON, MARK, GeminiEncoder
 from robota.testing.wire_gemini import GenerateContent
 
 ADD = ToolSchema("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})

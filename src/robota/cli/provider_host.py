@@ -22,9 +22,9 @@ from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
 from robota.core.provider import Provider
 from robota.providers.remote.failures import http_status
-from robota.providers.remote.hosting import HostedProviders
 from robota.providers.remote.protocol import (
     KEEP_ALIVE,
+    HostedProviders,
     RemoteRequest,
     encode_failure,
     stream_reply,

@@ -37,9 +37,8 @@ from robota.providers.catalog import (
     nearest_names,
     suggest,
 )
-from robota.providers.configuration import KeyAdvice, advise
+from robota.providers.configuration import KeyAdvice, advise, fit_to_server, is_own_server
 from robota.providers.definitions import OURS, all_definitions, find_definition
-from robota.providers.own_server import fit_to_server, is_own_server
 
 if TYPE_CHECKING:
     from robota.providers.local.detect import LocalServer

@@ -80,7 +80,7 @@ class LocalServerProvider(VendorProvider):
         self._brief: dict[int, tuple[ToolSchema, ToolSchema]] = {}
         """Tools in short, by the identity of those they are made of."""
         if constrain:
-            from robota.providers.local.choice import ChoiceEncoder  # noqa: PLC0415 - definitions are light
+            from robota.providers.local.small_model import ChoiceEncoder  # noqa: PLC0415 - definitions are light
 
             self.encoder = encoder = ChoiceEncoder(tiny=examples)
             self.content = encoder.open_reply
@@ -97,7 +97,7 @@ class LocalServerProvider(VendorProvider):
         return projectors
 
     def _fit(self, request: ChatRequest) -> ChatRequest:
-        from robota.providers.local.circles import stop_circle  # noqa: PLC0415 - as above
+        from robota.providers.local.small_model import stop_circle  # noqa: PLC0415 - as above
 
         request = super()._fit(stop_circle(request))
         if self._constrained or not 0 < (self.context_size or 0) <= SMALL_WINDOW:

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from robota.core.errors import ConfigurationError
-from robota.core.messages import JsonObject
+from robota.core.messages import Json, JsonObject
 from robota.core.provider import Capabilities, NativeWebTool
 from robota.providers.chat import chat_codec
 from robota.providers.responses import responses_codec
 from robota.providers.service import Service, endpoint
+from robota.providers.wire.errors import Refusal, describe_refusal, secrets_of
 from robota.providers.wire.provider import Channel, WireProvider
 
 if TYPE_CHECKING:
     import httpx2
 
-    from robota.providers.responses.client import OfficialClient
+    from robota.http.exchange import Reply
+
+    class OfficialClient(Protocol):
+        """What is used of `AsyncOpenAI` and its relatives."""
+
+        @property
+        def api_key(self) -> Json: ...
+        @property
+        def base_url(self) -> httpx2.URL: ...
+        def with_options(self, *, max_retries: int) -> Self: ...
+        async def post(
+            self, path: str, *, cast_to: type[httpx2.Response], content: bytes, options: Json
+        ) -> httpx2.Response: ...
+
 
 BASE_URL = "https://api.openai.com/v1"
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -33,6 +48,10 @@ _NO_CHAT = (
     "embedding", "whisper", "tts", "dall-e", "image", "moderation", "realtime", "audio", "transcribe", "sora",
     "davinci", "babbage",
 )  # fmt: skip
+_CLIENT_HEADERS = {
+    "Content-Type": "application/json",
+    "X-Stainless-Raw-Response": "stream",  # the client's way to hand out a reply that is not read yet
+}
 
 
 class OpenAIProvider(WireProvider):
@@ -83,8 +102,6 @@ class OpenAIProvider(WireProvider):
             api_key = os.environ.get(KEY_VARIABLE)
         channel: Channel
         if client is not None:
-            from robota.providers.responses.client import ClientChannel  # noqa: PLC0415 - most have no client
-
             channel = ClientChannel(client, provider=name)
         else:
             from robota.providers.wire.channel import HttpChannel  # noqa: PLC0415 - definitions load no HTTP
@@ -98,6 +115,38 @@ class OpenAIProvider(WireProvider):
             else responses_codec(able, strict_tools=strict_tools, reasoning_summary=reasoning_summary)
         )
         super().__init__(name, model, able, channel=channel, encoder=encoder, content=content)
+
+
+class ClientChannel(Channel):
+    """The way through the vendor's own client, without its retries; it brings its address and authentication.
+
+    The bytes sent and received are those of the direct way; only their transport is the client's.
+    """
+
+    def __init__(self, client: OfficialClient, *, provider: str) -> None:
+        self.provider = provider
+        self.secrets = secrets_of(client)
+        self.origin = str(client.base_url)
+        self._client = client.with_options(max_retries=0)
+
+    async def open(self, body: bytes, *, model: str) -> Reply:
+        import httpx2  # noqa: PLC0415 - the client has loaded it
+
+        from robota.http.detour import reply_of  # noqa: PLC0415 - as above
+
+        package = import_module("openai")
+        options = {"headers": _CLIENT_HEADERS, "timeout": None}
+        try:
+            return reply_of(
+                await self._client.post("/responses", cast_to=httpx2.Response, content=body, options=options)
+            )
+        except package.APIStatusError as error:
+            refused = error.response
+            headers = dict(refused.headers.items())
+            refusal = Refusal(refused.status_code, headers, refused.content, model, self.origin)
+            raise describe_refusal(refusal, self.provider, self.secrets) from error
+        except package.APIConnectionError as error:
+            raise self.translate(error.__cause__ or error) from error
 
 
 def _read_model(model: JsonObject) -> JsonObject | None:

@@ -6,14 +6,14 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from threading import Event, Lock, Thread
+from threading import Thread
 from typing import Self, cast
 
 import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from msgspec import Struct, field
 
 from robota.core.messages import Json, JsonObject
 from robota.testing.dialect import Conversation, Dialect
@@ -23,63 +23,46 @@ PATIENCE = 30.0
 """Seconds a test waits for something that should happen at once, before it fails with a sentence."""
 
 
-class Latch(Struct, eq=False):
+class Latch:
     """A door that opens once and lets everybody through, whatever thread or event loop they wait in.
 
     Opening is safe from any thread and a second time changes nothing.
     """
 
-    _what: str
-    _opened: Event = field(default_factory=Event)
-    _lock: Lock = field(default_factory=Lock)
-    _callbacks: list[Callable[[], object]] = []
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._opened: Future[None] = Future()
+        self._opened.set_running_or_notify_cancel()  # or a waiter who gives up would cancel it for all
 
     @property
     def is_open(self) -> bool:
-        return self._opened.is_set()
+        return self._opened.done()
 
     def open(self) -> None:
-        with self._lock:
-            self._opened.set()
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
+        with suppress(InvalidStateError):
+            self._opened.set_result(None)
 
     def then(self, callback: Callable[[], object]) -> None:
         """Call it when the latch opens, in the thread that opens it; at once when it is open already."""
-        with self._lock:
-            if not self._opened.is_set():
-                self._callbacks.append(callback)
-                return
-        callback()
+        self._opened.add_done_callback(lambda _: callback())
 
     async def wait(self, timeout: float = PATIENCE) -> None:
-        if self.is_open:
+        if self.is_open:  # then no patience is needed, not even that of one turn of the loop
             return
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-
-        def release() -> None:
-            if not future.done():
-                future.set_result(None)
-
-        def wake() -> None:
-            if not loop.is_closed():  # the waiter may have given up together with its loop
-                loop.call_soon_threadsafe(release)
-
-        self.then(wake)
-        try:
-            await asyncio.wait_for(future, timeout)
-        except TimeoutError:
-            raise TimeoutError(self._complaint(timeout)) from None
+        with self._explained(timeout):
+            await asyncio.wait_for(asyncio.wrap_future(self._opened), timeout)
 
     def wait_in_thread(self, timeout: float = PATIENCE) -> None:
         """`wait()` for tests without an event loop."""
-        if not self._opened.wait(timeout):
-            raise TimeoutError(self._complaint(timeout))
+        with self._explained(timeout):
+            self._opened.result(timeout)
 
-    def _complaint(self, timeout: float) -> str:
-        return f"Waited {timeout:g} s, and this did not happen: {self._what}."
+    @contextmanager
+    def _explained(self, timeout: float) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError:
+            raise TimeoutError(f"Waited {timeout:g} s, and this did not happen: {self._what}.") from None
 
 
 class BadRequest(Exception):

@@ -1,4 +1,4 @@
-"""Requests of the Messages API: bodies joined from fragments that are encoded once, or objects for a client.
+"""Requests of the Messages API: bodies joined from fragments that are encoded once.
 
 Cache marks stand behind the tools, the system prompt and the last two user turns: what the last request wrote
 to the cache, this one finds again, however many blocks came in between. The marks are put into the joined
@@ -8,10 +8,8 @@ request, never into the fragments a history keeps.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
-
-from msgspec import Struct
 
 from robota.core.jsontext import encode
 from robota.core.messages import (
@@ -41,7 +39,6 @@ from robota.providers.encoding import (
     encode_groups,
     match_results,
     own_fields,
-    split_groups,
     without_none,
 )
 
@@ -53,8 +50,10 @@ _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh
 """Tokens of thinking for models that know no effort."""
 
 
-class RequestOptions(Struct, frozen=True):
-    """What one endpoint is sent besides the conversation."""
+class MessagesEncoder(Encoder, frozen=True):
+    """Turns requests into bodies, as one endpoint takes them."""
+
+    optional = ("cache_control", "thinking", "output_config", "temperature", "top_p")
 
     sampling: bool = False
     """Whether it takes `temperature` and `top_p`, which the API has refused since its version 2026-10-21."""
@@ -62,7 +61,21 @@ class RequestOptions(Struct, frozen=True):
     prompt_caching: bool = True
     blocks: BlockDialect = BlockDialect()
 
-    def fields(self, request: ChatRequest, model: str, left_out: Collection[str]) -> JsonObject:
+    def encode(self, request: ChatRequest, model: str) -> bytes:
+        caching = self.prompt_caching and "cache_control" not in self.left_out
+        turns = TurnEncoder(request, self.blocks)
+        fragments = encode_groups(request, self.blocks, turns.encode_group)
+        pieces = [encode(self._fields(request, model))[:-1]]
+        tools = _encode_tools(request, caching=caching)
+        if tools:
+            pieces += (b',"tools":[', tools, b"]")
+        system = _system_blocks(request, fragments.count(SYSTEM))
+        if system:
+            pieces += (b',"system":', encode(mark_last(system) if caching else system))
+        pieces += (b',"messages":', *turns.join(fragments, marked=MARKED_TURNS if caching else 0), b"}")
+        return b"".join(pieces)
+
+    def _fields(self, request: ChatRequest, model: str) -> JsonObject:
         """All but messages, tools and system prompt; the caller's own fields win over ours."""
         settings = request.settings
         max_tokens = settings.max_tokens or get_model_max_output(model)
@@ -77,10 +90,7 @@ class RequestOptions(Struct, frozen=True):
             fields |= {"temperature": settings.temperature, "top_p": settings.top_p}
         if settings.tool_choice is not None and (request.tools or _wants_search(request)):
             fields["tool_choice"] = _encode_tool_choice(settings.tool_choice)
-        fields = {name: value for name, value in fields.items() if name not in left_out}
-        if settings.extra:
-            fields.update(own_fields(settings, "messages", "system"))
-        return without_none(fields)
+        return without_none({**self.accepted(fields), **own_fields(settings, "messages", "system")})
 
     def _effort_fields(self, request: ChatRequest, model: str, max_tokens: int) -> JsonObject:
         config: JsonObject = {}
@@ -100,57 +110,6 @@ class RequestOptions(Struct, frozen=True):
         return {"thinking": thinking, "output_config": config or None}
 
 
-class _MessagesEncoder(Encoder, frozen=True):
-    optional = ("cache_control", "thinking", "output_config", "temperature", "top_p")
-
-    options: RequestOptions
-
-    @property
-    def caching(self) -> bool:
-        return self.options.prompt_caching and "cache_control" not in self.left_out
-
-
-class MessagesEncoder(_MessagesEncoder, frozen=True):
-    """Turns requests into bodies."""
-
-    def encode(self, request: ChatRequest, model: str) -> bytes:
-        caching, dialect = self.caching, self.options.blocks
-        turns = TurnEncoder(request, dialect)
-        fragments = encode_groups(request, dialect, turns.encode_group)
-        pieces = [encode(self.options.fields(request, model, self.left_out))[:-1]]
-        tools = self._encode_tools(request)
-        if tools:
-            pieces += (b',"tools":[', tools, b"]")
-        system = _system_blocks(request, fragments.count(SYSTEM))
-        if system:
-            pieces += (b',"system":', encode(mark_last(system) if caching else system))
-        pieces += (b',"messages":', *turns.join(fragments, marked=MARKED_TURNS if caching else 0), b"}")
-        return b"".join(pieces)
-
-    def _encode_tools(self, request: ChatRequest) -> bytes:
-        wire, more = TOOLS.find(request.tools), _more_tools(request)
-        if self.caching and more:
-            more = mark_last(more)
-        elif self.caching and wire:
-            wire[-1] = wire[-1][:-1] + CLOSING_MARK
-        return b",".join((*wire, *map(encode, more)))
-
-
-class MessagesBuilder(_MessagesEncoder, frozen=True):
-    """Turns requests into the objects that the vendor's own client takes; they say the same as the bodies."""
-
-    def encode(self, request: ChatRequest, model: str) -> JsonObject:
-        caching, dialect = self.caching, self.options.blocks
-        tools = [*map(_tool, request.tools), *_more_tools(request)]
-        system = _system_blocks(request, len(request.messages))
-        if caching:
-            tools, system = mark_last(tools), mark_last(system)
-        turns = TurnEncoder(request, dialect).build(marked=MARKED_TURNS if caching else 0)
-        fields = self.options.fields(request, model, self.left_out)
-        body = {**fields, "tools": tools, "system": system, "messages": turns}
-        return {name: value for name, value in body.items() if value != []}
-
-
 def _system_blocks(request: ChatRequest, count: int) -> list[JsonObject]:
     """The system prompt; `count` is how many messages it has at most."""
     texts: list[str] = []
@@ -162,24 +121,27 @@ def _system_blocks(request: ChatRequest, count: int) -> list[JsonObject]:
     return [text_block(text) for text in texts if text.strip()]
 
 
-def _more_tools(request: ChatRequest) -> list[JsonObject]:
-    """The hosted tools, and those that the caller adds."""
-    hosted = [WEB_SEARCH] if _wants_search(request) else []
-    return [*hosted, *(request.settings.extra.get("tools") or ())]
+def _encode_tools(request: ChatRequest, *, caching: bool) -> bytes:
+    """The tools, then the hosted ones and those that the caller adds."""
+    wire, more = TOOLS.find(request.tools), [WEB_SEARCH] if _wants_search(request) else []
+    more += request.settings.extra.get("tools") or ()
+    if caching and more:
+        more = mark_last(more)
+    elif caching and wire:
+        wire[-1] = wire[-1][:-1] + CLOSING_MARK
+    return b",".join((*wire, *map(encode, more)))
 
 
-def _tool(tool: ToolSchema) -> JsonObject:
+def _encode_tool(tool: ToolSchema) -> bytes:
     """The tool under the name it has here: the API gets no aliases."""
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+    return encode({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
 
 
-TOOLS = EncodedTools(lambda tool: encode(_tool(tool)))
+TOOLS = EncodedTools(_encode_tool)
 
 
 def model_generation(model: str) -> Literal["adaptive", "effort", "budget"]:
     """How a model is told how much to think. Names without a version are taken for new ones."""
-    import re  # noqa: PLC0415 - only for requests that set an effort
-
     found = re.search(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)", model.lower())
     if found is None:
         return "adaptive"
@@ -227,7 +189,7 @@ _CLEAN_ID = re.compile("[a-zA-Z0-9_-]+")
 
 
 class TurnEncoder(GroupEncoder):
-    """The turns of one request: as fragments to be kept and joined, or as objects."""
+    """The turns of one request, as fragments to be kept and joined."""
 
     __slots__ = ("_dialect",)
 
@@ -258,23 +220,6 @@ class TurnEncoder(GroupEncoder):
         else:
             turns[first] = turns[first][len(_CLOSING) + 1 :]  # there is no turn before it to be closed
         return [b"[", *turns, _CLOSING, b"]"]
-
-    def build(self, *, marked: int) -> list[JsonObject]:
-        """The same array as objects."""
-        turns: list[JsonObject] = []
-        for group in split_groups(self.messages):
-            for role, blocks in self._pieces(group, self.enter(group)):
-                if turns and turns[-1]["role"] == role:
-                    turns[-1]["content"] += blocks
-                else:
-                    turns.append({"role": role, "content": blocks})
-        end = self._ending()
-        if end:
-            turns.append({"role": "user", "content": end})
-        for turn in [turn for turn in turns if turn["role"] == "user"][-marked:] if marked else ():
-            turn["content"] = mark_last(turn["content"])
-        begin = {"role": "user", "content": [_BEGIN_NOTE]}
-        return [begin, *turns] if turns[0]["role"] == "assistant" else turns
 
     def _pieces(self, group: Sequence[Message], at: int) -> list[tuple[Role, list[JsonObject]]]:
         """What a group adds to the turns."""

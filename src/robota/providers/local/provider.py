@@ -19,17 +19,17 @@ from robota.core.provider import (
     ToolSchema,
     assert_native_web_tools_available,
 )
-from robota.providers.local.circles import stop_circle
 from robota.providers.local.engine import (
     DEFAULT_CONTEXT,
     Engine,
     EngineSettings,
+    GgufFacts,
     borrow_engine,
     default_threads,
     read_ahead,
+    read_gguf_facts,
     return_engine,
 )
-from robota.providers.local.gguf_file import GgufFacts, read_gguf_facts
 from robota.providers.local.reply import LocalReply
 from robota.providers.local.request import (
     MAX_TOKENS,
@@ -38,6 +38,7 @@ from robota.providers.local.request import (
     choice_schema,
     offered_tools,
 )
+from robota.providers.local.small_model import stop_circle
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Queue

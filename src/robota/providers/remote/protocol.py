@@ -8,14 +8,14 @@ The format is written down in docs/adr/0006-remote-wire.md.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
 
-from robota.core.errors import RobotaError, ValidationError
+from robota.core.errors import ConfigurationError, RobotaError, ValidationError
 from robota.core.events import PayloadKind
 from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, JsonObject, Message, StopReason
@@ -33,7 +33,7 @@ from robota.core.provider import (
 )
 from robota.core.reply import MessageAssembly, chat, open_stream
 from robota.providers.encoding import EncodedTools, Encoder, encode_groups
-from robota.providers.remote.failures import read_error
+from robota.providers.remote.failures import describe_error, read_error
 
 VERSION = 1
 MESSAGE, ERROR = "message", "error"
@@ -245,8 +245,31 @@ _READERS: dict[str, Callable[[bytes], Told]] = {
 
 
 # --- the host's side ---------------------------------------------------------------------------------
-# A host decides who may ask, finds the provider, and passes these bytes on. A failure is raised: as long as
-# nothing was sent it is an answer with a status (`failures.http_status`), afterwards an `error` event.
+# A host decides who may ask and passes these bytes on. A failure is raised: as long as nothing was sent it is
+# an answer with a status (`failures.http_status`), afterwards an `error` event.
+
+
+class HostedProviders:
+    """The providers of a host, by the names that clients know them by."""
+
+    def __init__(self, providers: Mapping[str, Provider], secrets: Sequence[str] = ()) -> None:
+        """`secrets` are never repeated to a client."""
+        self.providers = dict(providers)
+        self._secrets = tuple(secrets)
+
+    def admit(self, body: bytes) -> tuple[Provider, RemoteRequest]:
+        """Who answers a request, and what was asked."""
+        asked = read_request(body)
+        provider = self.providers.get(asked.provider)
+        if provider is None:
+            raise ConfigurationError(
+                f"This host has no provider {asked.provider!r}; it has {', '.join(self.providers)}."
+            )
+        return provider, asked
+
+    def describe(self, error: Exception, provider: str) -> JsonObject:
+        """What a client is told of a failure."""
+        return describe_error(error, provider, self._secrets)
 
 
 async def stream_reply(provider: Provider, request: RemoteRequest) -> AsyncGenerator[bytes, None]:

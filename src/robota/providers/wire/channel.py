@@ -19,7 +19,8 @@ from robota.http.errors import HeaderError, HttpError, UrlError
 from robota.http.exchange import Reply, Request, build_request
 from robota.http.url import Url, parse_url
 from robota.providers.service import bearer
-from robota.providers.wire.errors import DescribeRefusal, Refusal, describe_failure, describe_refusal
+from robota.providers.wire.errors import DescribeRefusal, Refusal, describe_refusal
+from robota.providers.wire.provider import Channel
 
 if TYPE_CHECKING:
     import httpx2
@@ -41,7 +42,7 @@ _SECRET_WORDS = ("authorization", "key", "token", "secret", "cookie")
 _CREDENTIALS = lazy_pattern(r"(?P<scheme>[^/?#]*://)(?P<user>[^/?#@:]*):?(?P<password>[^/?#]*)@")
 
 
-class HttpChannel:
+class HttpChannel(Channel):
     """The way to one service, at one address unless `address` says where requests for a model go.
 
     `key` goes into the headers as `sign` says; `headers` win over it. It is hidden in every error, and so are
@@ -70,7 +71,6 @@ class HttpChannel:
         self._url, user, password = _split_credentials(url)
         place = self._parse(self._url)
         self.origin = f"{place.scheme}://{place.authority}"
-        """Where requests go, without path and credentials: fit to be shown."""
         key = (key or "").strip()
         given = {**(sign(key) if key else {}), **(headers or {})}
         own = {name.lower(): value for name, value in given.items()}
@@ -92,7 +92,6 @@ class HttpChannel:
         self._client: HttpClient | None = None
 
     async def open(self, body: bytes, *, model: str = "") -> Reply:
-        """Send it and return the reply to read, which the caller must close; a refusal is raised."""
         request = self._requests.get(model)
         if request is None:
             address = _split_credentials(self._address_of(model))[0]
@@ -152,10 +151,6 @@ class HttpChannel:
     def _refuse(self, reply: Reply, said: bytes, model: str, url: str) -> Exception:
         refusal = Refusal(reply.status, reply.headers, said, model, url)
         return self._describe(refusal, self.provider, self.secrets)
-
-    def translate(self, error: Exception) -> NetworkError:
-        """A failure of the HTTP client as the error to raise."""
-        return describe_failure(error, self.provider, self.origin, self.secrets)
 
     async def aclose(self) -> None:
         """Close the connections of all event loops; another request would open new ones."""

@@ -21,7 +21,7 @@ from robota.core.provider import (
 )
 from robota.http.errors import HttpError
 from robota.providers.encoding import Encoder
-from robota.providers.wire.errors import read_request_id
+from robota.providers.wire.errors import describe_failure, read_request_id
 from robota.providers.wire.reasons import find_rejected
 from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
 
@@ -42,17 +42,24 @@ class Incoming(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Channel(Protocol):
+class Channel:
     """The way to a service: its own address over HTTP, or a client object that was handed in."""
 
-    @property
-    def secrets(self) -> Sequence[str]: ...
+    provider: str
+    origin: str
+    """Where requests go, without path and credentials: fit to be shown."""
+    secrets: Sequence[str]
 
-    async def open(self, body: Json, *, model: str) -> Incoming: ...
+    async def open(self, body: bytes, *, model: str) -> Incoming:
+        """Send it and return the reply to read, which the caller must close; a refusal is raised."""
+        raise NotImplementedError
 
-    def translate(self, error: Exception) -> NetworkError: ...
+    def translate(self, error: Exception) -> NetworkError:
+        """A failure of what sends and receives as the error to raise."""
+        return describe_failure(error, self.provider, self.origin, self.secrets)
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Close what is ours; a client that was handed in is its owner's."""
 
 
 class WireProvider(AsyncClosing):
@@ -86,7 +93,7 @@ class WireProvider(AsyncClosing):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The keys that go with requests."""
-        return tuple(getattr(self.channel, "secrets", ()))
+        return tuple(self.channel.secrets)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         """One reply. Native payloads are bytes of JSON, for a journal to embed without encoding them anew."""

@@ -1,4 +1,8 @@
-"""Small models that lose the thread make one call again and again: how it shows, and what they are told."""
+"""How models are asked that are too small to call tools by themselves, or that lose the thread.
+
+Servers that keep a model to a schema have it choose one of the tools with its arguments, or an answer. One
+that makes the same call again and again is told so.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,41 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from robota.core.jsontext import encode
 from robota.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from robota.core.provider import ChatRequest
+from robota.providers.chat.reply import ChatContent
+from robota.providers.encoding import Encoder, own_fields, without_none
+from robota.providers.local.reply import ChoiceContent
+from robota.providers.local.request import choice_fields, choice_schema, offered_tools
 
+TEMPERATURE = 0.2
+"""Unless the request says otherwise: small models lose the thread sooner when they are free to wander."""
 ROUNDS = 3
 """So often the same call with the same result is a circle."""
 NOTE = (
     "You have called {name} {rounds} times in a row with the same arguments and got the same result. No more "
     "tools can be used now: answer in words from what you know, and say what is missing."
 )
+
+
+class ChoiceEncoder(Encoder, frozen=True):
+    optional = ("stream_options", "temperature", "top_p")
+
+    tiny: bool = False
+
+    def encode(self, request: ChatRequest, model: str) -> bytes:
+        tools = offered_tools(request, tiny=self.tiny)
+        schema = request.output_schema
+        if tools:
+            schema = choice_schema(tools, request.settings.tool_choice, schema)
+        fields = {"model": model, **choice_fields(request, tools, schema, tiny=self.tiny)}
+        if fields["temperature"] is None:
+            fields["temperature"] = TEMPERATURE
+        return encode(without_none({**self.accepted(fields), **own_fields(request.settings, "messages")}))
+
+    def open_reply(self, request: ChatRequest) -> ChatContent:
+        return ChoiceContent() if offered_tools(request, tiny=self.tiny) else ChatContent()
 
 
 def stop_circle(request: ChatRequest) -> ChatRequest:
