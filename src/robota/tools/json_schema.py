@@ -38,6 +38,12 @@ def boolean(description: str) -> JsonObject:
     return {"type": "boolean", "description": description}
 
 
+def camel_spellings(parameters: JsonObject) -> dict[str, str]:
+    """Arguments as some models spell them, `filePath` for `file_path`, with their own names."""
+    words = {name: name.split("_") for name in parameters["properties"]}
+    return {first + "".join(map(str.title, rest)): name for name, (first, *rest) in words.items() if rest}
+
+
 def tidy_schema(schema: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
     """The schema with every definition inlined that does not contain itself; those stay in `$defs`."""
     recursive = {name for name, inner in definitions.items() if name in find_used(inner, definitions)}

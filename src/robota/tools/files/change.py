@@ -280,10 +280,11 @@ def write_file(
     return change_file(ctx, file_path, decide, must_be_read=True, system=system, editor=editor)
 
 
-def preview_write(file_path: str, content: str, cwd: str) -> str:
+def preview_write(arguments: JsonObject, cwd: str) -> str:
     """The diff of what a call would change; what is not text now counts as empty."""
+    content = arguments["content"]
     try:
-        path = locate(file_path, cwd)
+        path = locate(arguments["file_path"], cwd)
         current = _load_if_there(path)
     except (FileProblem, OSError, ValueError):
         return ""
