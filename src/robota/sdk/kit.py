@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from robota.sessions.session import Session
     from robota.sessions.start import SessionStart
     from robota.tools.builtins.bash import Terminal
-    from robota.tools.files.editor import EditorFiles
+    from robota.tools.files.change import EditorFiles
     from robota.tools.undo.store import UndoStore
 
 CONFIGURATION = (".agents", ".claude", ".robota")

@@ -15,8 +15,8 @@ from robota.tools.function_tool import FunctionTool, text_beside
 from robota.tools.json_schema import arguments_schema, boolean, camel_spellings, integer, string
 
 if TYPE_CHECKING:
+    from robota.tools.files.change import EditorFiles
     from robota.tools.files.directory import SystemCalls
-    from robota.tools.files.editor import EditorFiles
 
 _PATH = string("The file: an absolute path, or one relative to the working directory.")
 READ_PARAMETERS = arguments_schema(

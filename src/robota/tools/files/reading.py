@@ -17,9 +17,8 @@ from msgspec import Struct
 from robota.core.messages import FilePart, ImagePart, Json
 from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.tool import ToolContext, ToolResult
-from robota.tools.files.change import MAX_FILE_BYTES, load_file, remember
+from robota.tools.files.change import MAX_FILE_BYTES, EditorFiles, as_edited, load_file, remember
 from robota.tools.files.directory import Content, Directory
-from robota.tools.files.editor import EditorFiles, as_edited
 from robota.tools.files.path import FileProblem, explain, locate
 from robota.tools.files.text import DecodedText, TextFormat, decode
 

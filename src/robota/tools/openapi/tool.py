@@ -31,7 +31,7 @@ from robota.tools.openapi.request import (
 )
 
 if TYPE_CHECKING:
-    from robota.tools.web.exchange import FetchError, Reply
+    from robota.tools.web.fetch import FetchError, Reply
 
 TIMEOUT_SECONDS = 30.0
 MAX_REPLY_BYTES = 5_000_000
@@ -157,7 +157,7 @@ class OpenAPITool(Struct, frozen=True, eq=False):
     async def _send(
         self, url: Url, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
     ) -> ToolResult:
-        from robota.tools.web.exchange import (  # noqa: PLC0415 - see above
+        from robota.tools.web.fetch import (  # noqa: PLC0415 - see above
             FetchError,
             bad_status,
             exchange,

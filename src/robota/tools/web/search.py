@@ -20,7 +20,7 @@ from robota.core.plain_text import strip_controls
 from robota.core.tool import ToolResult
 from robota.http.errors import UrlError
 from robota.http.url import Url, canonical_host, parse_url
-from robota.tools.web.exchange import FetchError, Reply, bad_status, exchange
+from robota.tools.web.fetch import FetchError, Reply, bad_status, exchange
 from robota.tools.web.scan import strip_tags
 from robota.tools.web.text import defuse_marks
 
