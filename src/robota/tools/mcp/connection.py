@@ -180,10 +180,10 @@ class ServerConnection:
 
     def _make(self, mode: str) -> Client:
         from robota.tools.mcp.client import make_client  # noqa: PLC0415 - needs the library
-        from robota.tools.mcp.transports import InspectedTransport, open_transport  # noqa: PLC0415 - likewise
+        from robota.tools.mcp.transports import inspect, open_transport  # noqa: PLC0415 - likewise
 
         opened = (self._open_transport or open_transport)(self.definition, self.noise)
-        inspected = InspectedTransport(opened, self.noise, self._note_end)
+        inspected = inspect(opened, self.noise, self._note_end)
         return make_client(inspected, mode, self._answers, self._hear)
 
     async def _serve(self, client: Client) -> None:
