@@ -21,7 +21,7 @@ from robota.core.tool import ToolContext, ToolResult
 from robota.tools.mcp.definition import ServerDefinition
 from robota.tools.mcp.failure import Noise, ServerError, explain
 from robota.tools.mcp.offer import Offer, read_offer
-from robota.tools.mcp.open_call import Answers, FillIn, OpenCall, Sample
+from robota.tools.mcp.open_call import Answers, FillIn, OpenCall, Sample, ask_user
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -68,7 +68,7 @@ class ServerConnection:
         self.noise = Noise()
         self.starts = 0
         self._open_transport = open_transport
-        self._answers = Answers(sample, fill_in, roots)
+        self._answers = Answers(sample, fill_in or ask_user, roots)
         self._on_change = on_change or (lambda _: None)
         self._client: Client | None = None
         self._settled = asyncio.Event()  # connected, or nobody tries any more

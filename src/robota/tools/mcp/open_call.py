@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import Struct
+
 from robota.core.messages import JsonObject
 from robota.core.questions import FormAnswer, FormQuestion
 from robota.core.tool import ToolContext
@@ -85,17 +87,14 @@ class OpenCall:
 _NO_FIELDS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
-class Answers:
+class Answers(Struct, eq=False):
     """What a server may ask of us while it is connected, and the calls on whose behalf."""
 
-    __slots__ = ("calls", "fill_in", "roots", "sample")
-
-    def __init__(self, sample: Sample | None, fill_in: FillIn | None, roots: tuple[str, ...]) -> None:
-        self.sample = sample
-        self.fill_in = fill_in or ask_user
-        self.roots = roots
-        """The directories that the session works in."""
-        self.calls: list[OpenCall] = []
+    sample: Sample | None
+    fill_in: FillIn
+    roots: tuple[str, ...]
+    """The directories that the session works in."""
+    calls: list[OpenCall] = []
 
     @property
     def newest_call(self) -> OpenCall | None:

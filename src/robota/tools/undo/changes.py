@@ -11,8 +11,7 @@ from robota.core.errors import StorageError
 from robota.tools.files.diff import Region, show_diff
 from robota.tools.files.directory import SYSTEM
 from robota.tools.undo.blobs import BlobStore
-from robota.tools.undo.journal import Journal
-from robota.tools.undo.room import read_changes
+from robota.tools.undo.journal import Journal, read_changes
 from robota.tools.undo.snapshot import HashCache, Scanner
 from robota.tools.undo.state import PathState, is_same
 
