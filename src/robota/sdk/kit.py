@@ -45,9 +45,8 @@ from robota.tools.builtins.ask_user import ask_user_tool
 from robota.tools.builtins.background import bash_output_tool, kill_bash_tool
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.files import edit_tool, read_tool, write_tool
-from robota.tools.builtins.plan import PlanState, plan_tools
+from robota.tools.builtins.plan import PlanState, TodoList, plan_tools, todo_tool
 from robota.tools.builtins.search import glob_tool, grep_tool
-from robota.tools.builtins.todo import TodoList, todo_tool
 from robota.tools.builtins.web import web_fetch_tool, web_search_tool
 from robota.tools.processes import ProcessTable
 

@@ -8,11 +8,11 @@ from robota.tools.builtins.files import edit_tool as edit_tool
 from robota.tools.builtins.files import read_tool as read_tool
 from robota.tools.builtins.files import write_tool as write_tool
 from robota.tools.builtins.plan import PlanState as PlanState
+from robota.tools.builtins.plan import TodoList as TodoList
 from robota.tools.builtins.plan import plan_tools as plan_tools
+from robota.tools.builtins.plan import todo_tool as todo_tool
 from robota.tools.builtins.search import glob_tool as glob_tool
 from robota.tools.builtins.search import grep_tool as grep_tool
-from robota.tools.builtins.todo import TodoList as TodoList
-from robota.tools.builtins.todo import todo_tool as todo_tool
 from robota.tools.builtins.web import web_fetch_tool as web_fetch_tool
 from robota.tools.builtins.web import web_search_tool as web_search_tool
 from robota.tools.function_tool import FunctionTool as FunctionTool

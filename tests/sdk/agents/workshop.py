@@ -16,7 +16,7 @@ from robota.sdk.agents.tool import SubagentTool
 from robota.testing import call
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.builtins.files import edit_tool, read_tool, write_tool
-from robota.tools.builtins.todo import todo_tool
+from robota.tools.builtins.plan import todo_tool
 
 
 def define(name: str = "worker", **fields: Any) -> AgentDefinition:
