@@ -9,7 +9,7 @@ import pytest
 
 from robota.core.tool import ToolContext, tool_class
 from robota.tools.builtins.search import glob_tool
-from robota.tools.search.arguments import DEFAULT_LIMIT
+from robota.tools.search import DEFAULT_LIMIT
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import pytest
 
 from robota.core.tool import ToolContext, tool_class
 from robota.tools.builtins.search import grep_tool
-from robota.tools.search.arguments import (
+from robota.tools.search import (
     DEFAULT_LIMIT,
     MAX_LINE_CHARACTERS,
     MAX_OUTPUT_CHARACTERS,

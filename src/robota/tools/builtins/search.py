@@ -11,7 +11,7 @@ from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
 from robota.tools.json_schema import arguments_schema, boolean, camel_spellings, integer, string
-from robota.tools.search.arguments import DEFAULT_LIMIT, DEFAULT_TIMEOUT, FILE_TYPES
+from robota.tools.search import DEFAULT_LIMIT, DEFAULT_TIMEOUT, FILE_TYPES
 
 if TYPE_CHECKING:
     from robota.tools.search.query import Searcher

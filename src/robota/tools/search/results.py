@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.plain_text import strip_controls
-from robota.tools.search.arguments import MAX_LINE_CHARACTERS
+from robota.tools.search import MAX_LINE_CHARACTERS
 from robota.tools.search.engine import Child, Engine, Search, SearchError, Stop, write_command
 from robota.tools.search.scope import Visible
 
