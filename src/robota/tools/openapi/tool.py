@@ -24,7 +24,6 @@ from robota.tools.openapi.request import (
     Credential,
     Scheme,
     build_request,
-    check_auth,
     choose_schemes,
     obtain,
     read_schemes,
@@ -79,9 +78,7 @@ def load_openapi(
     source = Document(read_document(document))
     if source.version.split(".")[1] not in ("0", "1"):
         source.note(f"OpenAPI {source.version} is read as 3.1.")
-    auth = dict(auth or {})
-    check_auth(auth, source)
-    schemes = read_schemes(source)
+    schemes = read_schemes(source, auth or {})
     base = None if base_url is None else read_base_url(base_url)
     reader = OperationReader(
         source,
@@ -96,7 +93,7 @@ def load_openapi(
             operation.description,
             reader.parameters_of(operation),
             operation,
-            access=_find_access(source, operation, reader.home, schemes, auth),
+            *_find_schemes(source, operation, reader.home, schemes),
             env=env,
             timeout=timeout,
             max_bytes=max_bytes,
@@ -104,18 +101,6 @@ def load_openapi(
         for operation in reader.read()
     ]
     return OpenAPITools(tools, source.notes)
-
-
-class Access(Struct, frozen=True):
-    """How calls of an operation identify themselves."""
-
-    schemes: tuple[Scheme, ...] = ()
-    auth: Mapping[str, str] = {}
-    missing: tuple[str, ...] = ()
-    """Schemes the operation needs and nobody gave a value for."""
-
-
-NO_ACCESS = Access()
 
 
 class OpenAPITool(Struct, frozen=True, eq=False):
@@ -127,7 +112,10 @@ class OpenAPITool(Struct, frozen=True, eq=False):
     description: str
     parameters: JsonObject
     operation: Operation
-    access: Access
+    schemes: tuple[Scheme, ...]
+    """How calls identify themselves."""
+    missing: tuple[str, ...]
+    """Schemes the operation needs and nobody gave a value for."""
     env: Mapping[str, str] | None
     timeout: float
     max_bytes: int
@@ -149,10 +137,10 @@ class OpenAPITool(Struct, frozen=True, eq=False):
         return await self._send(url, headers, body, secrets)
 
     def _identify(self) -> list[Credential]:
-        if self.access.missing:
-            names = ", ".join(map(repr, self.access.missing))
+        if self.missing:
+            names = ", ".join(map(repr, self.missing))
             raise CallError(f"it needs credentials; whoever loaded the API must give `auth` for {names}")
-        return [obtain(scheme, self.access.auth, self.env) for scheme in self.access.schemes]
+        return [obtain(scheme, self.env) for scheme in self.schemes]
 
     async def _send(
         self, url: Url, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
@@ -189,25 +177,24 @@ class OpenAPITool(Struct, frozen=True, eq=False):
         return ToolResult.failure(text, error.code, **details)
 
 
-def _find_access(
+def _find_schemes(
     source: Document,
     operation: Operation,
     home: Url | None,
     schemes: Mapping[str, Scheme],
-    auth: Mapping[str, str],
-) -> Access:
-    chosen, missing = choose_schemes(operation.security, schemes, auth)
+) -> tuple[tuple[Scheme, ...], tuple[str, ...]]:
+    chosen, missing = choose_schemes(operation.security, schemes)
     server = operation.server
     if chosen and (home is None or _origin(server) != _origin(home)):
         source.note(
             f"{operation.label}: no credentials are sent to {server.authority}, which is not the API's own "
             "server; `base_url` would make it so."
         )
-        return NO_ACCESS
+        return (), ()
     if missing:
         names = ", ".join(map(repr, missing))
         source.note(f"{operation.label} needs credentials that `auth` does not give: {names}.")
-    return Access(chosen, {scheme.name: auth[scheme.name] for scheme in chosen}, missing)
+    return chosen, missing
 
 
 def _origin(url: Url) -> tuple[str, str, int]:
