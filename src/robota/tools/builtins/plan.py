@@ -105,9 +105,8 @@ async def _switch(switch_mode: SwitchMode | None, mode: str | None) -> None:
 TodoStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 
 MAX_TODOS = 200
-TODO_PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
+TODO_PARAMETERS = arguments_schema(
+    {
         "todos": {
             "type": "array",
             "maxItems": MAX_TODOS,
@@ -123,9 +122,8 @@ TODO_PARAMETERS: JsonObject = {
             },
         },
     },
-    "required": ["todos"],
-    "additionalProperties": False,
-}
+    "todos",
+)
 _BOXES = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
