@@ -47,15 +47,12 @@ class UnsupportedError(Exception):
     """Something in the document that these tools cannot do; the text completes `… is left out: `."""
 
 
-class Document:
+class Document(Struct, eq=False):
     """The tree, and the notes taken while reading it."""
 
-    __slots__ = ("notes", "root", "version")
-
-    def __init__(self, root: JsonObject) -> None:
-        self.root = root
-        self.version = check_version(root)
-        self.notes: list[str] = []
+    root: JsonObject
+    version: str
+    notes: list[str] = []
 
     def note(self, text: str) -> None:
         if text not in self.notes:

@@ -17,7 +17,7 @@ from robota.core.plain_text import clip
 from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
 from robota.http.url import Url
-from robota.tools.openapi.document import Document, read_document
+from robota.tools.openapi.document import Document, SchemaReader, check_version, read_document
 from robota.tools.openapi.operations import Operation, OperationReader, Selection, read_base_url
 from robota.tools.openapi.request import (
     CallError,
@@ -75,14 +75,15 @@ def load_openapi(
     for option, patterns in (("include", include), ("exclude", exclude)):
         if isinstance(patterns, str):
             raise ConfigurationError(f"`{option}` must be a list of patterns: [{patterns!r}].")
-    source = Document(read_document(document))
+    root = read_document(document)
+    source = Document(root, check_version(root))
     if source.version.split(".")[1] not in ("0", "1"):
         source.note(f"OpenAPI {source.version} is read as 3.1.")
     schemes = read_schemes(source, auth or {})
-    base = None if base_url is None else read_base_url(base_url)
     reader = OperationReader(
-        source,
-        base_url=base,
+        document=source,
+        schemas=SchemaReader(source),
+        base=None if base_url is None else read_base_url(base_url),
         variables=server_variables or {},
         prefix=prefix,
         selection=Selection(include=include, exclude=exclude, limit=max_tools),
