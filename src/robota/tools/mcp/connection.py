@@ -156,7 +156,7 @@ class ServerConnection:
     async def _live(self) -> None:
         """Connect, and stay until the connection ends or somebody wants it to."""
         await to_thread.run_sync(load_library)
-        from robota.tools.mcp.client import ListFollower, wants_newer  # noqa: PLC0415 - needs the library
+        from robota.tools.mcp.client import follow_lists, wants_newer  # noqa: PLC0415 - needs the library
 
         for mode in _MODES:
             async with AsyncExitStack() as stack:
@@ -174,7 +174,7 @@ class ServerConnection:
                 self._set("connected")
                 self._settled.set()
                 self._tried.set()
-                async with ListFollower(client, self._note_change):
+                async with follow_lists(client, self._note_change):
                     await self._serve(client)
                 return
 
@@ -203,18 +203,19 @@ class ServerConnection:
         """Nobody tries again until somebody asks for it."""
         self._set(state, why)
         self._settled.set()
-        while not self._stop.is_set() and not self._wanted_again:
-            await self._news.wait()
-            self._news.clear()
+        await self._wait_until_wanted()
 
     async def _pause(self, failures: int) -> None:
         """Before the next try; a call that needs the server ends it."""
         delay = 0.0 if failures == 0 else min(FIRST_DELAY * 2 ** (failures - 1), MAX_DELAY)
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
-                while not self._stop.is_set() and not self._wanted_again:
-                    await self._news.wait()
-                    self._news.clear()
+                await self._wait_until_wanted()
+
+    async def _wait_until_wanted(self) -> None:
+        while not self._stop.is_set() and not self._wanted_again:
+            await self._news.wait()
+            self._news.clear()
 
     def _set(self, state: ServerState, error: str = "") -> None:
         self.state, self.error = state, "" if state == "connected" else error
