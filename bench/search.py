@@ -21,8 +21,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from robota.core.tool import ToolContext
-from robota.tools.builtins.glob import glob_tool
-from robota.tools.builtins.grep import grep_tool
+from robota.tools.builtins.search import glob_tool, grep_tool
 from robota.tools.search.engine import Search, find_engine, write_command
 
 BEGINNINGS = ("bar", "cor", "del", "fin", "gal", "mor", "pen", "tal")

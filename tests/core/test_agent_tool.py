@@ -15,7 +15,7 @@ from robota.core.messages import ToolMessage, UserMessage
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.usage.budget import Budget, BudgetExceededError
 from robota.testing import Fail, ScriptedProvider, call
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import write_tool
 
 pytestmark = pytest.mark.anyio
 

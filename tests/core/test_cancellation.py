@@ -19,7 +19,7 @@ from robota.core.robota import Robota
 from robota.core.tool import ToolContext, ToolResult
 from robota.testing import Delay, ScriptedProvider, call
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.read import read_tool
+from robota.tools.builtins.files import read_tool
 
 pytestmark = pytest.mark.anyio
 

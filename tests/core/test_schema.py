@@ -214,7 +214,7 @@ def test_a_value_deeper_than_any_stack_is_refused():
 
 def test_the_library_is_loaded_with_the_first_check():
     program = (
-        "import sys, robota, robota.core.robota, robota.tools.builtins.read\n"
+        "import sys, robota, robota.core.robota, robota.tools.builtins.files\n"
         "from robota.core.schema import check\n"
         "print('jsonschema_rs' in sys.modules, check(1, {'type': 'integer'}), 'jsonschema_rs' in sys.modules)"
     )

@@ -17,7 +17,7 @@ from robota.core.tool import ToolContext
 from robota.testing import ScriptedProvider, call
 from robota.tools.mcp.connection import ServerConnection
 from robota.tools.mcp.definition import ServerDefinition, tool_name
-from robota.tools.mcp.stdio import MAX_LINE
+from robota.tools.mcp.transports import MAX_LINE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.system]
 

@@ -13,8 +13,7 @@ from robota.sdk.hook_executors import model_executors
 from robota.sessions.options import HookOptions, SessionOptions
 from robota.sessions.session import Session
 from robota.testing import ScriptedProvider, call
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import read_tool, write_tool
 
 pytestmark = pytest.mark.anyio
 

@@ -17,9 +17,7 @@ from robota.core.tool import Tool, ToolContext, ToolResult
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer, PermissionRules
 from robota.testing import ScriptedProvider
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import edit_tool, read_tool, write_tool
 
 
 class Person:

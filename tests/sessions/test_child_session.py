@@ -27,8 +27,7 @@ from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
 from robota.sessions.usage.budget import Budget
 from robota.testing import ScriptedProvider, call
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import read_tool, write_tool
 
 pytestmark = pytest.mark.anyio
 

@@ -16,8 +16,8 @@ from robota.sessions.compaction.sections import FILES_IN_USE, OPEN_TODOS, PLAN, 
 from robota.sessions.options import SessionOptions
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider, call
+from robota.tools.builtins.files import read_tool
 from robota.tools.builtins.plan import PlanState, plan_tools
-from robota.tools.builtins.read import read_tool
 
 pytestmark = pytest.mark.anyio
 

@@ -20,11 +20,9 @@ from robota.sessions.options import HookOptions
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.testing import call
-from robota.tools.builtins.glob import glob_tool
-from robota.tools.builtins.grep import grep_tool
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.web_fetch import web_fetch_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import read_tool, write_tool
+from robota.tools.builtins.search import glob_tool, grep_tool
+from robota.tools.builtins.web import web_fetch_tool
 from robota.tools.function_tool import FunctionTool
 
 pytestmark = pytest.mark.anyio

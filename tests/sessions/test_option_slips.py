@@ -23,7 +23,7 @@ from robota.sessions.session import Session
 from robota.testing import ScriptedProvider
 from robota.tools import tool
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.web_fetch import web_fetch_tool
+from robota.tools.builtins.web import web_fetch_tool
 from robota.tools.sandbox.sandbox import Sandbox
 
 

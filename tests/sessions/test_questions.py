@@ -24,7 +24,7 @@ from robota.core.questions import (
 from robota.sessions.questions import Questions, Settled
 from robota.testing import call
 from robota.tools.builtins.ask_user import ask_user_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import write_tool
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ from robota.core.messages import Json
 from robota.sessions.replay.session_replay import replay_session
 from robota.testing import Delay, ScriptedProvider, Stall, call
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import write_tool
 from robota.tools.function_tool import tool
 
 pytestmark = pytest.mark.anyio

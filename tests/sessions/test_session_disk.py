@@ -16,7 +16,7 @@ from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider, call
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import write_tool
 
 pytestmark = pytest.mark.anyio
 

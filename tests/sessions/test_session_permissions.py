@@ -19,8 +19,7 @@ from robota.sessions.files import Files
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import call
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import read_tool, write_tool
 from robota.tools.function_tool import tool
 
 pytestmark = pytest.mark.anyio

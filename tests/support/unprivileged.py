@@ -20,11 +20,11 @@ _SCRIPT = """
 import os, sys
 import anyio, msgspec
 from robota.core.tool import FileVersions, ToolContext
-from robota.tools.builtins import edit, read, write
+from robota.tools.builtins import files as tools
 from robota.tools.files.change import hash_content
 
 async def main(name, arguments):
-    tool = {"Read": read.read_tool, "Write": write.write_tool, "Edit": edit.edit_tool}[name]()
+    tool = {"Read": tools.read_tool, "Write": tools.write_tool, "Edit": tools.edit_tool}[name]()
     path = arguments["file_path"]
     files = FileVersions()
     if os.access(path, os.R_OK) and os.path.isfile(path):

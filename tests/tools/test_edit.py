@@ -14,8 +14,7 @@ from tests.support.unprivileged import public_directory, run_unprivileged
 
 from robota.core.plain_text import disarm
 from robota.core.tool import ToolContext, ToolResult, tool_class
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.read import read_tool
+from robota.tools.builtins.files import edit_tool, read_tool
 from robota.tools.files.change import MAX_FILE_BYTES
 from robota.tools.files.diff import MAX_DIFF_CHARACTERS, find_regions, show_diff
 from robota.tools.files.directory import SystemCalls

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from robota.core.tool import ToolContext, tool_class
-from robota.tools.builtins.glob import glob_tool
-from robota.tools.search.arguments import DEFAULT_LIMIT
+from robota.tools.builtins.search import glob_tool
+from robota.tools.search import DEFAULT_LIMIT
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from robota.core.tool import ToolContext, tool_class
-from robota.tools.builtins.grep import grep_tool
-from robota.tools.search.arguments import (
+from robota.tools.builtins.search import grep_tool
+from robota.tools.search import (
     DEFAULT_LIMIT,
     MAX_LINE_CHARACTERS,
     MAX_OUTPUT_CHARACTERS,

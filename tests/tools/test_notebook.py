@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robota.core.tool import ToolContext, ToolResult
-from robota.tools.builtins.read import read_tool
+from robota.tools.builtins.files import read_tool
 from robota.tools.files.reading import MAX_OUTPUT_CHARACTERS, MAX_SOURCE_CHARACTERS, Notebook, render_notebook
 
 pytestmark = pytest.mark.anyio

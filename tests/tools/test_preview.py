@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import edit_tool, write_tool
 from robota.tools.files.change import MAX_FILE_BYTES
 from robota.tools.files.diff import MAX_DIFF_CHARACTERS
 

@@ -18,13 +18,13 @@ from robota.core.tool import ToolContext
 from robota.tools.builtins.bash import bash_tool
 from robota.tools.processes import ProcessTable
 from robota.tools.sandbox.bubblewrap import find_bubblewrap
-from robota.tools.sandbox.caches import find_caches
 from robota.tools.sandbox.landlock import _allowed
 from robota.tools.sandbox.policy import (
     GIT_NAMES,
     HOME_NAMES,
     PROJECT_NAMES,
     SandboxPolicy,
+    find_caches,
     find_protected,
     workspace_policy,
 )

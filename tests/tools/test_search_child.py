@@ -11,8 +11,7 @@ import pytest
 
 from robota.core.process import CALL_VARIABLE
 from robota.core.tool import ToolContext
-from robota.tools.builtins.glob import glob_tool
-from robota.tools.builtins.grep import grep_tool
+from robota.tools.builtins.search import glob_tool, grep_tool
 from robota.tools.search.engine import Stop, find_engine, run_stoppable
 
 pytestmark = pytest.mark.anyio

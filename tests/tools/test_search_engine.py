@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from robota.core.tool import ToolContext
-from robota.tools.builtins.grep import grep_tool
+from robota.tools.builtins.search import grep_tool
 from robota.tools.search.engine import SearchError, find_engine
 
 RIPGREP = os.path.join(sysconfig.get_path("scripts"), "rg")

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from robota.core.tool import ToolContext
-from robota.tools.builtins.glob import glob_tool
-from robota.tools.builtins.grep import grep_tool
+from robota.tools.builtins.search import glob_tool, grep_tool
 
 EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 

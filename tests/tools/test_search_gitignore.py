@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from robota.core.tool import ToolContext
-from robota.tools.builtins.glob import glob_tool
+from robota.tools.builtins.search import glob_tool
 
 pytestmark = pytest.mark.anyio
 

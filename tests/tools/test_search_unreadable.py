@@ -12,8 +12,8 @@ CAPABILITY_DROP, MAY_READ_ANYTHING = 24, (1, 2)
 CALL = """
 import sys, anyio
 from robota.core.tool import ToolContext
-from robota.tools.builtins.glob import glob_tool
-from robota.tools.builtins.grep import grep_tool
+from robota.tools.builtins.search import glob_tool
+from robota.tools.builtins.search import grep_tool
 name, ripgrep, path, cwd = sys.argv[1:]
 tool = (glob_tool if name == "Glob" else grep_tool)(ripgrep=ripgrep == "True")
 pattern = "**/*" if name == "Glob" else "text"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class
-from robota.tools.builtins.todo import Todo, TodoList, todo_tool
+from robota.tools.builtins.plan import Todo, TodoList, todo_tool
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from tests.tools.undo_repository import run_bash, take_picture
 
 from robota.tools.files.directory import SystemCalls
-from robota.tools.undo import room
+from robota.tools.undo import journal
 from robota.tools.undo.plan import Plan, plan_command
 from robota.tools.undo.snapshot import Scope, cover
 from robota.tools.undo.store import UndoStore
@@ -111,11 +111,11 @@ def contents(work: Path) -> dict[bytes, Any]:
     return {path: state[::4] for path, state in take_picture(work).items() if b".robota-" not in path}
 
 
-@pytest.mark.parametrize(("inline", "points"), [(0, 3), (room.INLINE_BYTES, 1)])
+@pytest.mark.parametrize(("inline", "points"), [(0, 3), (journal.INLINE_BYTES, 1)])
 def test_a_kill_while_finishing_leaves_an_entry_that_asks_about_everything(
     work, tmp_path, monkeypatch, inline, points
 ):
-    monkeypatch.setattr(room, "INLINE_BYTES", inline)
+    monkeypatch.setattr(journal, "INLINE_BYTES", inline)
     picture, lives, died = contents(work), 0, True
     while died:
         lives += 1

@@ -11,9 +11,7 @@ from robota.core.messages import ToolCall
 from robota.core.tool import ToolContext, ToolResult
 from robota.core.tool_call import PreparedCall, RunTool, invoke_tool, prepare_call
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import edit_tool, read_tool, write_tool
 from robota.tools.function_tool import FunctionTool
 from robota.tools.undo.guard import guarded
 from robota.tools.undo.snapshot import Limits

@@ -15,7 +15,7 @@ import pytest
 from robota.core.errors import StorageError
 from robota.core.ports import REAL_WORLD
 from robota.tools.files.directory import SystemCalls
-from robota.tools.undo import room
+from robota.tools.undo import journal
 from robota.tools.undo.plan import Plan, plan_command
 from robota.tools.undo.snapshot import Limits, Scope, cover
 from robota.tools.undo.store import UndoStore
@@ -204,7 +204,7 @@ def test_the_oldest_entries_go_and_the_others_can_still_be_undone(tmp_path, work
 
 
 def test_a_content_that_a_kept_entry_needs_stays(tmp_path, work, monkeypatch):
-    monkeypatch.setattr(room, "INLINE_BYTES", 0)  # so that each entry has something of its own to lose
+    monkeypatch.setattr(journal, "INLINE_BYTES", 0)  # so that each entry has something of its own to lose
     store = UndoStore(tmp_path / "undo")
     same, path = noise(7), work / "f"
     path.write_bytes(same)

@@ -14,7 +14,7 @@ from tests.tools.web_site import Request, Send, Site, answer, names, redirect
 
 from robota import __version__
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
-from robota.tools.builtins.web_fetch import web_fetch_tool
+from robota.tools.builtins.web import web_fetch_tool
 from robota.tools.web.page import MAX_OUTPUT_CHARACTERS, NEEDS_JAVASCRIPT
 
 pytestmark = pytest.mark.anyio

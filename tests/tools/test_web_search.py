@@ -12,8 +12,8 @@ from tests.tools.web_site import Request, Send, Site, answer, redirect
 
 from robota.core.tool import Tool, ToolContext, ToolResult, tool_class, tool_schema
 from robota.http.url import parse_url
-from robota.tools.builtins.web_search import web_search_tool
-from robota.tools.web.exchange import FetchError, exchange
+from robota.tools.builtins.web import web_search_tool
+from robota.tools.web.fetch import FetchError, exchange
 from robota.tools.web.search import (
     BraveBackend,
     DuckDuckGoBackend,

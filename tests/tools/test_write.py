@@ -17,8 +17,7 @@ import pytest
 from tests.support.unprivileged import public_directory, run_unprivileged
 
 from robota.core.tool import ToolContext, ToolResult, tool_class
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import read_tool, write_tool
 from robota.tools.files.change import MAX_FILE_BYTES
 from robota.tools.files.directory import SystemCalls
 
@@ -362,8 +361,8 @@ def test_a_limit_of_the_system_on_file_sizes_leaves_the_old_file(old):
     script = """
 import resource, sys, anyio
 from robota.core.tool import ToolContext
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import read_tool
+from robota.tools.builtins.files import write_tool
 
 async def main(path):
     context = ToolContext()
@@ -430,8 +429,8 @@ def test_the_tool_is_described_for_the_model():
 def test_making_the_tools_opens_and_loads_nothing():
     script = """
 import sys
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import edit_tool
+from robota.tools.builtins.files import write_tool
 edit_tool(), write_tool()
 unwanted = ("anyio", "hashlib", "difflib", "threading", "robota.tools.signature", "robota.tools.files")
 print([name for name in unwanted if name in sys.modules])

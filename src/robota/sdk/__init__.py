@@ -50,11 +50,8 @@ _MODULES = {
     "robota.sdk.tool_states": "DiffLine ToolState ToolSummary",
     "robota.providers.choice": "ChosenProvider choose_provider",
     "robota.tools.builtins.bash": "bash_tool",
-    "robota.tools.builtins.read": "read_tool",
-    "robota.tools.builtins.write": "write_tool",
-    "robota.tools.builtins.edit": "edit_tool",
-    "robota.tools.builtins.glob": "glob_tool",
-    "robota.tools.builtins.grep": "grep_tool",
+    "robota.tools.builtins.files": "read_tool write_tool edit_tool",
+    "robota.tools.builtins.search": "glob_tool grep_tool",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -87,8 +87,8 @@ from robota.sdk.trust import TrustStore as TrustStore
 from robota.sessions.questions import PermissionHandler as PermissionHandler
 from robota.sessions.questions import QuestionHandler as QuestionHandler
 from robota.tools.builtins.bash import bash_tool as bash_tool
-from robota.tools.builtins.edit import edit_tool as edit_tool
-from robota.tools.builtins.glob import glob_tool as glob_tool
-from robota.tools.builtins.grep import grep_tool as grep_tool
-from robota.tools.builtins.read import read_tool as read_tool
-from robota.tools.builtins.write import write_tool as write_tool
+from robota.tools.builtins.files import edit_tool as edit_tool
+from robota.tools.builtins.files import read_tool as read_tool
+from robota.tools.builtins.files import write_tool as write_tool
+from robota.tools.builtins.search import glob_tool as glob_tool
+from robota.tools.builtins.search import grep_tool as grep_tool

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from robota.sdk.mcp.servers import OpenRelay
     from robota.sessions.start import SessionStart
     from robota.tools.builtins.bash import Terminal
-    from robota.tools.files.editor import EditorFiles
+    from robota.tools.files.change import EditorFiles
 
 T = TypeVar("T")
 SwitchMode: TypeAlias = Callable[[str | None], Awaitable[None]]

@@ -44,15 +44,10 @@ from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.tools.builtins.ask_user import ask_user_tool
 from robota.tools.builtins.background import bash_output_tool, kill_bash_tool
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.glob import glob_tool
-from robota.tools.builtins.grep import grep_tool
-from robota.tools.builtins.plan import PlanState, plan_tools
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.todo import TodoList, todo_tool
-from robota.tools.builtins.web_fetch import web_fetch_tool
-from robota.tools.builtins.web_search import web_search_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import edit_tool, read_tool, write_tool
+from robota.tools.builtins.plan import PlanState, TodoList, plan_tools, todo_tool
+from robota.tools.builtins.search import glob_tool, grep_tool
+from robota.tools.builtins.web import web_fetch_tool, web_search_tool
 from robota.tools.processes import ProcessTable
 
 if TYPE_CHECKING:
@@ -64,7 +59,7 @@ if TYPE_CHECKING:
     from robota.sessions.session import Session
     from robota.sessions.start import SessionStart
     from robota.tools.builtins.bash import Terminal
-    from robota.tools.files.editor import EditorFiles
+    from robota.tools.files.change import EditorFiles
     from robota.tools.undo.store import UndoStore
 
 CONFIGURATION = (".agents", ".claude", ".robota")

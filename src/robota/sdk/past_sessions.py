@@ -137,9 +137,8 @@ async def replay_kept(
     """Run a session again through the same code, without a network. With `real_tools` those that only look
     look at the files as they are now; with a `judge`, calls are judged by what it knows."""
     from robota.sessions.replay.session_replay import UNCHANGED, Changes, replay_session  # noqa: PLC0415
-    from robota.tools.builtins.glob import glob_tool  # noqa: PLC0415 - for those who replay
-    from robota.tools.builtins.grep import grep_tool  # noqa: PLC0415
-    from robota.tools.builtins.read import read_tool  # noqa: PLC0415
+    from robota.tools.builtins.files import read_tool  # noqa: PLC0415 - for those who replay
+    from robota.tools.builtins.search import glob_tool, grep_tool  # noqa: PLC0415
 
     path = require_session(store, session_id).journal_path(session_id)
     changes = Changes(tools=(read_tool(), glob_tool(), grep_tool())) if real_tools else UNCHANGED

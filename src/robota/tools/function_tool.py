@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from copy import copy
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overload
 
@@ -150,17 +151,9 @@ class FunctionTool(Generic[F_co]):
         is_method = instance is not None and code is not None and code.co_varnames[:1] in _RECEIVERS
         if not is_method and not isinstance(self.function, classmethod):
             return self
-        return FunctionTool(
-            self.name,
-            self._description,
-            self._parameters,
-            self.function.__get__(instance, owner),
-            tool_class=self.tool_class,
-            touches=self.touches,
-            timeout=self.timeout,
-            aliases=self._aliases,
-            scope=self._scope,
-        )
+        bound = copy(self)
+        bound.function, bound._binding = self.function.__get__(instance, owner), None
+        return bound
 
     def __repr__(self) -> str:
         module = getattr(self.function, "__module__", "?")

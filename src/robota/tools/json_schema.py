@@ -5,14 +5,14 @@ Fit means no titles, definitions put in place, enums with a type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from robota.core.messages import Json, JsonObject
 
 DEFINITIONS = "#/$defs/"
-_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
-_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SINGLES = frozenset({
+MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
+LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+SINGLES = frozenset({
     "items", "additionalProperties", "not", "propertyNames", "contains", "if", "then", "else",
     "unevaluatedProperties", "unevaluatedItems",
 })  # fmt: skip
@@ -38,36 +38,23 @@ def boolean(description: str) -> JsonObject:
     return {"type": "boolean", "description": description}
 
 
+def camel_spellings(parameters: JsonObject) -> dict[str, str]:
+    """Arguments as some models spell them, `filePath` for `file_path`, with their own names."""
+    words = {name: name.split("_") for name in parameters["properties"]}
+    return {first + "".join(map(str.title, rest)): name for name, (first, *rest) in words.items() if rest}
+
+
 def tidy_schema(schema: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
     """The schema with every definition inlined that does not contain itself; those stay in `$defs`."""
     recursive = {name for name, inner in definitions.items() if name in find_used(inner, definitions)}
-    tidied: JsonObject = _tidy(schema, definitions, recursive)
-    kept = {name: _tidy(definitions[name], definitions, recursive) for name in sorted(recursive)}
+    plain = {name: inner for name, inner in definitions.items() if name not in recursive}
+    tidied: JsonObject = cut_schema(schema, plain)
+    kept = {name: cut_schema(definitions[name], plain) for name in sorted(recursive)}
     return {**tidied, "$defs": kept} if kept else tidied
 
 
-def _tidy(schema: Json, definitions: Mapping[str, JsonObject], recursive: set[str]) -> Json:
-    if not isinstance(schema, dict):
-        return schema
-    name = definition_name(schema)
-    if name in definitions and name not in recursive:
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        return _tidy({**definitions[name], **rest}, definitions, recursive)
-    tidied: JsonObject = {}
-    for key, value in schema.items():
-        if key in _DROPPED:
-            continue
-        if key in _MAPS and isinstance(value, dict):
-            tidied[key] = {one: _tidy(inner, definitions, recursive) for one, inner in value.items()}
-        elif key in _LISTS and isinstance(value, list):
-            tidied[key] = [_tidy(inner, definitions, recursive) for inner in value]
-        else:
-            tidied[key] = _tidy(value, definitions, recursive) if key in _SINGLES else value
-    return _with_type(tidied)
-
-
-def cut_schema(schema: Json, definitions: Mapping[str, JsonObject], depth: int) -> Json:
-    """The schema down to a depth, with every definition put in place; what lies deeper may be anything."""
+def cut_schema(schema: Json, definitions: Mapping[str, JsonObject], depth: int = -1) -> Json:
+    """The schema with every definition put in place, down to a depth; what lies deeper may be anything."""
     if not isinstance(schema, dict):
         return schema
     seen: set[str] = set()
@@ -76,15 +63,21 @@ def cut_schema(schema: Json, definitions: Mapping[str, JsonObject], depth: int) 
         schema = {**definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
     if depth == 0 or name in seen:
         return {key: schema[key] for key in ("type", "description") if key in schema}
-    cut: JsonObject = {}
+    kept = {key: value for key, value in schema.items() if key not in _DROPPED}
+    return _with_type(convert_inner(kept, lambda inner: cut_schema(inner, definitions, depth - 1)))
+
+
+def convert_inner(schema: JsonObject, convert: Callable[[Json], Json]) -> JsonObject:
+    """The schema with another one in the place of each that stands directly in it."""
+    converted: JsonObject = {}
     for key, value in schema.items():
-        if key in _MAPS and isinstance(value, dict):
-            cut[key] = {one: cut_schema(inner, definitions, depth - 1) for one, inner in value.items()}
-        elif key in _LISTS and isinstance(value, list):
-            cut[key] = [cut_schema(inner, definitions, depth - 1) for inner in value]
+        if key in MAPS and isinstance(value, dict):
+            converted[key] = {name: convert(inner) for name, inner in value.items()}
+        elif key in LISTS and isinstance(value, list):
+            converted[key] = [convert(inner) for inner in value]
         else:
-            cut[key] = cut_schema(value, definitions, depth - 1) if key in _SINGLES else value
-    return _with_type(cut)
+            converted[key] = convert(value) if key in SINGLES else value
+    return converted
 
 
 def _with_type(schema: JsonObject) -> JsonObject:

@@ -21,7 +21,8 @@ from robota.core.tool import ToolContext
 _GOOGLE_HEADER = re.compile(r"(?:keyword )?(?:args|arguments|parameters|params):\s*$", re.IGNORECASE)
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*)")
 _NUMPY_HEADER = re.compile(r"(?:other )?parameters\s*$", re.IGNORECASE)
-_NUMPY_ENTRY = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+_NUMPY_ENTRY = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$()")
+"""Its second group is what an entry says at once, which is nothing: behind the colon is the type."""
 _SPHINX_ENTRY = re.compile(
     r":(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)"
 )
@@ -45,10 +46,11 @@ def parse_docstring(text: str | None) -> tuple[str, dict[str, str]]:
         follower = lines[at + 1] if at + 1 < len(lines) else ""
         if _GOOGLE_HEADER.match(line) and follower[:1].isspace():
             end = _end_of_block(lines, at + 1)
-            _read_google(lines[at + 1 : end], arguments)
+            margin = min((_indent(line) for line in lines[at + 1 : end] if line.strip()), default=0)
+            _read_entries(lines[at + 1 : end], _GOOGLE_ENTRY, margin, arguments)
         elif _NUMPY_HEADER.match(line) and _is_rule(follower):
             end = _end_of_section(lines, at + 2)
-            _read_numpy(lines[at + 2 : end], arguments)
+            _read_entries(lines[at + 2 : end], _NUMPY_ENTRY, 0, arguments)
         elif match := _SPHINX_ENTRY.match(line):
             end = _end_of_block(lines, at + 1, stop_at_blank=True)
             arguments[match[1]] = _join([match[2], *lines[at + 1 : end]])
@@ -61,25 +63,14 @@ def parse_docstring(text: str | None) -> tuple[str, dict[str, str]]:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip(), arguments
 
 
-def _read_google(block: list[str], arguments: dict[str, str]) -> None:
-    margin = min((_indent(line) for line in block if line.strip()), default=0)
-    name = ""
-    for line in block:
-        match = _GOOGLE_ENTRY.match(line[margin:]) if _indent(line) == margin else None
-        if match:
-            name = match[1]
-            arguments[name] = match[2].strip()
-        elif name and line.strip():
-            arguments[name] = _join([arguments[name], line])
-
-
-def _read_numpy(block: list[str], arguments: dict[str, str]) -> None:
+def _read_entries(block: list[str], entry: re.Pattern[str], margin: int, arguments: dict[str, str]) -> None:
+    """An entry begins at the margin with one name or several; other lines go on about these."""
     names: list[str] = []
     for line in block:
-        match = None if line[:1].isspace() else _NUMPY_ENTRY.match(line)
+        match = entry.match(line[margin:]) if _indent(line) == margin else None
         if match:
             names = [name.strip(" *") for name in match[1].split(",")]
-            arguments.update(dict.fromkeys(names, ""))
+            arguments.update(dict.fromkeys(names, match[2].strip()))
         elif line.strip():
             arguments.update({name: _join([arguments[name], line]) for name in names})
 

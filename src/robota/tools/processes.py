@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import anyio
-from msgspec import Struct
+from msgspec import Struct, field
 
 from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError, ToolExecutionError, describe_exception
@@ -97,36 +97,22 @@ def _to_text(data: bytes) -> str:
     return f"[binary output, {len(data):,} bytes]" if looks_binary(data) else to_plain_text(data)
 
 
-class BackgroundProcess:
+class BackgroundProcess(Struct, eq=False):
     """A process that runs beside the conversation."""
 
-    __slots__ = (
-        "_ended",
-        "_scope",
-        "_started",
-        "id",
-        "log",
-        "on_output",
-        "position",
-        "result",
-        "status",
-        "title",
-    )
-
-    def __init__(self, identity: str, title: str, log_limit: int) -> None:
-        self.id = identity
-        self.title = title
-        self.log = OutputLog(log_limit)
-        self.position = 0
-        """How far its reader has got."""
-        self.on_output: Callable[[bytes], object] | None = None
-        """Is told what it prints as it does."""
-        self.status: ProcessStatus = "running"
-        self.result: ProcessResult | None = None
-        """How it ended; `None` while it runs and when it was stopped."""
-        self._scope = anyio.CancelScope()
-        self._started = anyio.Event()
-        self._ended = anyio.Event()
+    id: str
+    title: str
+    log: OutputLog
+    position: int = 0
+    """How far its reader has got."""
+    on_output: Callable[[bytes], object] | None = None
+    """Is told what it prints as it does."""
+    status: ProcessStatus = "running"
+    result: ProcessResult | None = None
+    """How it ended; `None` while it runs and when it was stopped."""
+    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    _started: anyio.Event = field(default_factory=anyio.Event)
+    _ended: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def is_running(self) -> bool:
@@ -255,7 +241,7 @@ class ProcessTable:
                 f"Stop one first: {names}."
             )
         self._count += 1
-        process = BackgroundProcess(f"{kind}_{self._count}", title, self._log_limit)
+        process = BackgroundProcess(f"{kind}_{self._count}", title, OutputLog(self._log_limit))
         self._processes[process.id] = process
         return process
 

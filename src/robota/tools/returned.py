@@ -51,16 +51,11 @@ def _part(value: Json) -> Part:
 
 def _recognise(data: bytes) -> Part:
     """A picture or a PDF by how it begins, else text; of other bytes a model can make nothing."""
-    from base64 import b64encode  # noqa: PLC0415 - few functions return bytes
-
-    from robota.tools.files.reading import recognise  # noqa: PLC0415
+    from robota.tools.files.reading import recognise  # noqa: PLC0415 - few functions return bytes
 
     medium = recognise(data, len(data))
     if medium is not None and not medium.problem:
-        encoded = b64encode(data).decode()
-        if medium.kind == "PDF":
-            return FilePart(encoded, medium.mime_type)
-        return ImagePart(encoded, medium.mime_type)
+        return medium.carry(data)
     try:
         return TextPart(data.decode())
     except UnicodeDecodeError:

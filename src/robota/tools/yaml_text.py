@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import count
 from typing import Any
 
 from robota.core.messages import Json
@@ -36,10 +38,10 @@ def read_yaml(text: str) -> Json:
             try:
                 if _may_be_deep(text):
                     _check_depth(text)
-                return _Plain().copy(yaml.load(text, _make_loader(quick)))
+                return _copy(yaml.load(text, _make_loader(quick)), count(1))
             except yaml.YAMLError:  # it is stricter with tabs, and a document is worth a second look
                 pass
-        return _Plain().copy(yaml.load(text, _make_loader(yaml.SafeLoader)))
+        return _copy(yaml.load(text, _make_loader(yaml.SafeLoader)), count(1))
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
     except RecursionError as error:
@@ -76,23 +78,17 @@ def _make_loader(kind: Any) -> Any:
     return Loader
 
 
-class _Plain:
-    """Copies what YAML gives into plain JSON: text keys, no shared parts."""
-
-    def __init__(self) -> None:
-        self._nodes = 0
-
-    def copy(self, node: Json) -> Json:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise ValueError("it is too large with its aliases written out")
-        if isinstance(node, dict):
-            return {_name(key): self.copy(value) for key, value in node.items()}
-        if isinstance(node, list):
-            return [self.copy(value) for value in node]
-        if node is None or isinstance(node, str | int | float):
-            return node
-        raise ValueError(f"it holds a {type(node).__name__}, which JSON does not have")
+def _copy(node: Json, number: Iterator[int]) -> Json:
+    """What YAML gives as plain JSON: text keys, no shared parts."""
+    if next(number) > MAX_NODES:
+        raise ValueError("it is too large with its aliases written out")
+    if isinstance(node, dict):
+        return {_name(key): _copy(value, number) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_copy(value, number) for value in node]
+    if node is None or isinstance(node, str | int | float):
+        return node
+    raise ValueError(f"it holds a {type(node).__name__}, which JSON does not have")
 
 
 def _name(key: Json) -> str:

@@ -15,10 +15,8 @@ from robota.sdk.agents.runner import Subagents
 from robota.sdk.agents.tool import SubagentTool
 from robota.testing import call
 from robota.tools.builtins.bash import bash_tool
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.todo import todo_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import edit_tool, read_tool, write_tool
+from robota.tools.builtins.plan import todo_tool
 
 
 def define(name: str = "worker", **fields: Any) -> AgentDefinition:

@@ -17,8 +17,7 @@ from robota.sdk.background.live_task import Work
 from robota.sdk.background.request import TaskRequest
 from robota.sdk.background.states import TaskError
 from robota.testing import Fail, ScriptedProvider, Stall, call
-from robota.tools.builtins.read import read_tool
-from robota.tools.builtins.write import write_tool
+from robota.tools.builtins.files import read_tool, write_tool
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from robota.sdk.interactive import InteractiveSession
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
 from robota.testing import ScriptedProvider
-from robota.tools.builtins.todo import Todo
+from robota.tools.builtins.plan import Todo
 
 pytestmark = pytest.mark.anyio
 

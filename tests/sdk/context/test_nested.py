@@ -21,9 +21,8 @@ from robota.sessions.session import Session
 from robota.sessions.start import restore
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider, call
-from robota.tools.builtins.edit import edit_tool
-from robota.tools.builtins.grep import grep_tool
-from robota.tools.builtins.read import read_tool
+from robota.tools.builtins.files import edit_tool, read_tool
+from robota.tools.builtins.search import grep_tool
 
 pytestmark = pytest.mark.anyio
 

@@ -107,7 +107,7 @@ async def test_in_a_session_a_task_is_a_child_within_rights_and_budget(tmp_path:
     usage = UsagePlugin()
     team = ScriptedProvider([call("Write", file_path="made.txt", content="x")], "I may not.")
     lead = ScriptedProvider([assign()], "Never said.")
-    from robota.tools.builtins.write import write_tool
+    from robota.tools.builtins.files import write_tool
 
     session = open_session(
         tmp_path, provider=lead, plugins=[usage], budget=Budget(max_requests=3),

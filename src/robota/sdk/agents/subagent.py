@@ -23,7 +23,7 @@ from robota.sessions.journal.event_log import FileSessionLogger
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
 from robota.sessions.store.session_record import check_session_id
-from robota.tools.builtins.todo import todo_tool
+from robota.tools.builtins.plan import todo_tool
 
 NOTE_TOOLS = ("Read", "Write", "Edit")
 """Without which nobody keeps notes."""

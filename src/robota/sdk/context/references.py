@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from robota._lazy_pattern import lazy_pattern
-from robota.core.messages import FilePart, ImagePart, JsonObject, Part, Prompt, TextPart
+from robota.core.messages import JsonObject, Part, Prompt, TextPart
 from robota.sdk.context.markdown import find_imports, mask_code
 from robota.sdk.context.text_file import Unreadable, quote_file, read_bytes, read_text
 from robota.tools.files.change import hash_content
@@ -186,11 +185,7 @@ class _Expansion:
         if medium is not None:
             if medium.problem:
                 raise Unreadable(f"cannot be shown: {medium.problem}")
-            encoded = b64encode(data).decode()
-            if medium.kind == "PDF":
-                self.parts.append(FilePart(encoded, medium.mime_type, os.path.basename(full)))
-            else:
-                self.parts.append(ImagePart(encoded, medium.mime_type))
+            self.parts.append(medium.carry(data, os.path.basename(full)))
             self.blocks.append(f"[{shown} is attached.]")
             self.references.append(FileReference(path=shown, size=len(data)))
             return

@@ -11,11 +11,11 @@ from robota.core.messages import Json, JsonObject
 from robota.core.questions import ChoiceAnswer, ChoiceQuestion, QuestionOption
 from robota.core.tool import Ask, ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
+from robota.tools.json_schema import arguments_schema
 
 NOBODY = "Nobody is attached to this session who could answer."
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
+PARAMETERS = arguments_schema(
+    {
         "questions": {
             "type": "array",
             "minItems": 1,
@@ -53,9 +53,8 @@ PARAMETERS: JsonObject = {
             "description": "Leave it out: a program around the session may put in answers it has already.",
         },
     },
-    "required": ["questions"],
-    "additionalProperties": False,
-}
+    "questions",
+)
 
 
 def ask_user_tool() -> FunctionTool:

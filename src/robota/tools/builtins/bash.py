@@ -348,7 +348,7 @@ def _describe_sandbox(result: ProcessResult, code: int, confinement: Confinement
     """The model should know what was refused, and after a failure what may have been."""
     if confinement is None or confinement.policy is None or confinement.backend is None:
         return []
-    from robota.tools.sandbox.report import describe, find_refusals  # noqa: PLC0415 - where one is used
+    from robota.tools.sandbox.refusal import describe, find_refusals  # noqa: PLC0415 - where one is used
 
     refusals = find_refusals(result, confinement.backend, confinement.policy)
     remarks = [f"[sandbox: refused: {line}]" for line in refusals]

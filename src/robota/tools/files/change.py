@@ -1,20 +1,25 @@
 """What Edit and Write do to a file: only to a version the conversation knows, one at a time, all or nothing.
 
-`preview_edit` and `preview_write` change nothing: they show whoever is asked what a call would do.
+`preview_edit` and `preview_write` change nothing: they show whoever is asked what a call would do. Without an
+editor the disk counts; whatever an editor says, a call was judged by its path before, the file has to be one
+that may be read or written here, and undo has saved what was on the disk.
 """
 
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from hashlib import sha256
 from threading import Lock
+from typing import Protocol
+
+from msgspec.structs import replace
 
 from robota.core.messages import JsonObject
 from robota.core.tool import FileVersions, ToolContext, ToolResult
 from robota.tools.files.diff import Region, find_regions, show_diff
 from robota.tools.files.directory import SYSTEM, Content, Directory, SystemCalls, is_same
-from robota.tools.files.editor import EditorFiles, as_edited, write_in_editor
 from robota.tools.files.path import FileProblem, Use, contained, explain, locate
 from robota.tools.files.replacement import SAME_TEXT, Edit, replace_text
 from robota.tools.files.text import UTF_8, DecodedText, decode
@@ -280,10 +285,11 @@ def write_file(
     return change_file(ctx, file_path, decide, must_be_read=True, system=system, editor=editor)
 
 
-def preview_write(file_path: str, content: str, cwd: str) -> str:
+def preview_write(arguments: JsonObject, cwd: str) -> str:
     """The diff of what a call would change; what is not text now counts as empty."""
+    content = arguments["content"]
     try:
-        path = locate(file_path, cwd)
+        path = locate(arguments["file_path"], cwd)
         current = _load_if_there(path)
     except (FileProblem, OSError, ValueError):
         return ""
@@ -321,3 +327,48 @@ def _encode_written(content: str, current: Content | None) -> tuple[bytes, str]:
             "Nothing was written.",
             "invalid_text",
         ) from error
+
+
+# --- an editor -----------------------------------------------------------------------------------------
+
+
+class EditorFiles(Protocol):
+    """Files as an editor has them: what its user sees counts, also what is not saved yet.
+
+    Called in worker threads, so both may block; neither raises.
+    """
+
+    def read(self, path: str) -> str | None:
+        """The text of a file; `None` if the editor has none to give."""
+        ...
+
+    def write(self, path: str, text: str) -> bool:
+        """Put a text into a file, on the disk too; `False` if that has to be done without the editor."""
+        ...
+
+
+def as_edited(path: str, content: Content, editor: EditorFiles | None) -> Content:
+    """What a file holds in the editor, in the encoding that it has on the disk."""
+    if editor is None or not content.whole:
+        return content
+    known = decode(content.data)
+    if known is None or known.invalid_at is not None:
+        return content
+    text = editor.read(path)
+    if text is None or text == known.text:
+        return content
+    try:
+        return replace(content, data=known.format.encode(text))
+    except UnicodeEncodeError:
+        return content
+
+
+def write_in_editor(path: str, data: bytes, editor: EditorFiles | None) -> bool:
+    """Let the editor write it; only UTF-8 is sure to arrive as it is."""
+    if editor is None or data.startswith(BOM_UTF8):
+        return False
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return editor.write(path, text)

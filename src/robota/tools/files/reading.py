@@ -17,9 +17,8 @@ from msgspec import Struct
 from robota.core.messages import FilePart, ImagePart, Json
 from robota.core.plain_text import clip, shorten, strip_controls
 from robota.core.tool import ToolContext, ToolResult
-from robota.tools.files.change import MAX_FILE_BYTES, load_file, remember
+from robota.tools.files.change import MAX_FILE_BYTES, EditorFiles, as_edited, load_file, remember
 from robota.tools.files.directory import Content, Directory
-from robota.tools.files.editor import EditorFiles, as_edited
 from robota.tools.files.path import FileProblem, explain, locate
 from robota.tools.files.text import DecodedText, TextFormat, decode
 
@@ -67,19 +66,14 @@ def _show(path: str, real: str, content: Content, first: int, limit: int | None)
 
 
 def _attach(path: str, data: bytes, medium: Medium) -> ToolResult:
-    from base64 import b64encode  # noqa: PLC0415 - few files are pictures
-
     noun = "PDF" if medium.kind == "PDF" else "Image"
     if medium.problem:
         raise FileProblem(f"{noun} cannot be shown: {path} ({medium.problem})", "unreadable")
-    encoded = b64encode(data).decode()
-    if medium.kind == "PDF":
-        part = FilePart(encoded, medium.mime_type, os.path.basename(path))
-        return ToolResult(content=f"[PDF: {path} ({len(data):,} bytes), attached]", parts=(part,))
-    facts = f"{medium.kind}, {medium.width}x{medium.height}, {len(data):,} bytes"
-    return ToolResult(
-        content=f"[Image: {path} ({facts}), attached]", parts=(ImagePart(encoded, medium.mime_type),)
-    )
+    facts = f"{len(data):,} bytes"
+    if medium.kind != "PDF":
+        facts = f"{medium.kind}, {medium.width}x{medium.height}, {facts}"
+    part = medium.carry(data, os.path.basename(path))
+    return ToolResult(content=f"[{noun}: {path} ({facts}), attached]", parts=(part,))
 
 
 def _describe_encoding(decoded: DecodedText) -> list[str]:
@@ -187,9 +181,14 @@ class Medium(Struct, frozen=True):
     problem: str = ""
     """Why it cannot be shown, and what to do about it."""
 
-    @property
-    def mime_type(self) -> str:
-        return "application/pdf" if self.kind == "PDF" else f"image/{self.kind.lower()}"
+    def carry(self, data: bytes, name: str = "") -> FilePart | ImagePart:
+        """It as a part of a conversation; of an image the name is not told."""
+        from base64 import b64encode  # noqa: PLC0415 - few files are pictures
+
+        encoded = b64encode(data).decode()
+        if self.kind == "PDF":
+            return FilePart(encoded, "application/pdf", name)
+        return ImagePart(encoded, f"image/{self.kind.lower()}")
 
 
 def recognise(data: bytes, size: int) -> Medium | None:

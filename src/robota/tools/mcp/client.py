@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,27 +74,24 @@ def wants_newer(error: BaseException) -> bool:
     return isinstance(error, MCPError) and error.code in codes
 
 
-class ListFollower:
-    """Hears of changed lists, where the protocol tells of them on request only."""
+@asynccontextmanager
+async def follow_lists(client: Client, on_change: Callable[[], None]) -> AsyncIterator[None]:
+    """Hear of changed lists, where the protocol tells of them on request only."""
+    if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        yield
+        return
 
-    def __init__(self, client: Client, on_change: Callable[[], None]) -> None:
-        self._client = client
-        self._on_change = on_change
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> None:
-        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            self._task = asyncio.create_task(self._follow())
-
-    async def _follow(self) -> None:
+    async def follow() -> None:
         with suppress(MCPError, RuntimeError, TimeoutError):  # a server need not tell of changes
-            async with self._client.listen(
+            async with client.listen(
                 tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
             ) as changes:
                 async for _ in changes:
-                    self._on_change()
+                    on_change()
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,), timeout=1)
+    task = asyncio.create_task(follow())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,), timeout=1)

@@ -21,7 +21,7 @@ from robota.core.tool import ToolContext, ToolResult
 from robota.tools.mcp.definition import ServerDefinition
 from robota.tools.mcp.failure import Noise, ServerError, explain
 from robota.tools.mcp.offer import Offer, read_offer
-from robota.tools.mcp.open_call import Answers, FillIn, OpenCall, Sample
+from robota.tools.mcp.open_call import Answers, FillIn, OpenCall, Sample, ask_user
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -68,7 +68,7 @@ class ServerConnection:
         self.noise = Noise()
         self.starts = 0
         self._open_transport = open_transport
-        self._answers = Answers(sample, fill_in, roots)
+        self._answers = Answers(sample, fill_in or ask_user, roots)
         self._on_change = on_change or (lambda _: None)
         self._client: Client | None = None
         self._settled = asyncio.Event()  # connected, or nobody tries any more
@@ -156,7 +156,7 @@ class ServerConnection:
     async def _live(self) -> None:
         """Connect, and stay until the connection ends or somebody wants it to."""
         await to_thread.run_sync(load_library)
-        from robota.tools.mcp.client import ListFollower, wants_newer  # noqa: PLC0415 - needs the library
+        from robota.tools.mcp.client import follow_lists, wants_newer  # noqa: PLC0415 - needs the library
 
         for mode in _MODES:
             async with AsyncExitStack() as stack:
@@ -174,16 +174,16 @@ class ServerConnection:
                 self._set("connected")
                 self._settled.set()
                 self._tried.set()
-                async with ListFollower(client, self._note_change):
+                async with follow_lists(client, self._note_change):
                     await self._serve(client)
                 return
 
     def _make(self, mode: str) -> Client:
         from robota.tools.mcp.client import make_client  # noqa: PLC0415 - needs the library
-        from robota.tools.mcp.transports import InspectedTransport, open_transport  # noqa: PLC0415 - likewise
+        from robota.tools.mcp.transports import inspect, open_transport  # noqa: PLC0415 - likewise
 
         opened = (self._open_transport or open_transport)(self.definition, self.noise)
-        inspected = InspectedTransport(opened, self.noise, self._note_end)
+        inspected = inspect(opened, self.noise, self._note_end)
         return make_client(inspected, mode, self._answers, self._hear)
 
     async def _serve(self, client: Client) -> None:
@@ -203,18 +203,19 @@ class ServerConnection:
         """Nobody tries again until somebody asks for it."""
         self._set(state, why)
         self._settled.set()
-        while not self._stop.is_set() and not self._wanted_again:
-            await self._news.wait()
-            self._news.clear()
+        await self._wait_until_wanted()
 
     async def _pause(self, failures: int) -> None:
         """Before the next try; a call that needs the server ends it."""
         delay = 0.0 if failures == 0 else min(FIRST_DELAY * 2 ** (failures - 1), MAX_DELAY)
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
-                while not self._stop.is_set() and not self._wanted_again:
-                    await self._news.wait()
-                    self._news.clear()
+                await self._wait_until_wanted()
+
+    async def _wait_until_wanted(self) -> None:
+        while not self._stop.is_set() and not self._wanted_again:
+            await self._news.wait()
+            self._news.clear()
 
     def _set(self, state: ServerState, error: str = "") -> None:
         self.state, self.error = state, "" if state == "connected" else error

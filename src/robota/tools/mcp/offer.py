@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -13,8 +13,6 @@ from robota.core.plain_text import strip_controls
 
 if TYPE_CHECKING:
     from mcp.client import Client
-
-T = TypeVar("T")
 
 MAX_DESCRIPTION = 2048
 """Characters of a description that the model sees."""
@@ -70,20 +68,16 @@ class Offer(Struct, frozen=True, kw_only=True):
 async def read_offer(client: Client, complain: Callable[[str], None]) -> Offer:
     """Ask for everything that the server says it has. Only the list of tools has to work."""
     can, info = client.server_capabilities, client.server_info
-    tools: list[Any] = []
-    if can.tools is not None:
-        tools = await _read_pages(client.list_tools, lambda page: page.tools)
+    tools = [] if can.tools is None else await _read_pages(client.list_tools, "tools")
     if len(tools) > MAX_TOOLS:
         complain(f"It has {len(tools):,} tools, of which the first {MAX_TOOLS:,} are used.")
-    prompts: list[Any] = []
-    resources: list[Any] = []
-    templates: list[Any] = []
-    if can.prompts is not None:
-        prompts = await _try(_read_pages(client.list_prompts, lambda page: page.prompts), complain)
-    if can.resources is not None:
-        resources = await _try(_read_pages(client.list_resources, lambda page: page.resources), complain)
-        listed = _read_pages(client.list_resource_templates, lambda page: page.resource_templates)
-        templates = await _try(listed, complain)
+
+    async def read(capability: object, method: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+        return [] if capability is None else await _try(_read_pages(method, field), complain)
+
+    prompts = await read(can.prompts, client.list_prompts, "prompts")
+    resources = await read(can.resources, client.list_resources, "resources")
+    templates = await read(can.resources, client.list_resource_templates, "resource_templates")
     return Offer(
         server="" if info is None else info.name,
         version="" if info is None else info.version,
@@ -96,12 +90,12 @@ async def read_offer(client: Client, complain: Callable[[str], None]) -> Offer:
     )
 
 
-async def _read_pages(read: Callable[..., Awaitable[Any]], items: Callable[[Any], list[T]]) -> list[T]:
-    found: list[T] = []
+async def _read_pages(method: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+    found: list[Any] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await read(cursor=cursor, cache_mode="refresh")
-        found += items(page)
+        page = await method(cursor=cursor, cache_mode="refresh")
+        found += getattr(page, field)
         cursor = page.next_cursor
         if cursor is None or len(found) > MAX_TOOLS:
             break

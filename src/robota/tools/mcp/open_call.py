@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import Struct
+
 from robota.core.messages import JsonObject
 from robota.core.questions import FormAnswer, FormQuestion
 from robota.core.tool import ToolContext
@@ -28,24 +30,24 @@ async def ask_user(form: FormQuestion, asked: JsonObject, context: ToolContext) 
     return answer if isinstance(answer, FormAnswer) else None
 
 
-class OpenCall:
+class OpenCall(Struct, eq=False):
     """While a person or a model is asked, the server cannot answer: that time does not count."""
 
-    def __init__(self, server: str, context: ToolContext, seconds: float) -> None:
-        self.server = server
-        self.context = context
-        self._seconds = seconds
-        self._timer: asyncio.Timeout | None = None
-        self._asking = 0
+    server: str
+    context: ToolContext
+    seconds: float
+    """How long it may be silent."""
+    _timer: asyncio.Timeout | None = None
+    _asking: int = 0
 
     async def limit(self, work: Awaitable[Any]) -> Any:
         """Wait for the work, as long as there are signs of life; `TimeoutError` when there are none."""
-        async with asyncio.timeout(self._seconds) as self._timer:
+        async with asyncio.timeout(self.seconds) as self._timer:
             return await work
 
     def sign_of_life(self) -> None:
         if self._timer is not None and not self._timer.expired():
-            when = None if self._asking else asyncio.get_running_loop().time() + self._seconds
+            when = None if self._asking else asyncio.get_running_loop().time() + self.seconds
             self._timer.reschedule(when)
 
     async def show_progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -85,17 +87,14 @@ class OpenCall:
 _NO_FIELDS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
-class Answers:
+class Answers(Struct, eq=False):
     """What a server may ask of us while it is connected, and the calls on whose behalf."""
 
-    __slots__ = ("calls", "fill_in", "roots", "sample")
-
-    def __init__(self, sample: Sample | None, fill_in: FillIn | None, roots: tuple[str, ...]) -> None:
-        self.sample = sample
-        self.fill_in = fill_in or ask_user
-        self.roots = roots
-        """The directories that the session works in."""
-        self.calls: list[OpenCall] = []
+    sample: Sample | None
+    fill_in: FillIn
+    roots: tuple[str, ...]
+    """The directories that the session works in."""
+    calls: list[OpenCall] = []
 
     @property
     def newest_call(self) -> OpenCall | None:

@@ -15,7 +15,17 @@ from msgspec import Struct
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode, encode, list_of, object_of
 from robota.core.messages import Json, JsonObject
-from robota.tools.json_schema import DEFINITIONS, cut_schema, definition_name, find_used, tidy_schema
+from robota.tools.json_schema import (
+    DEFINITIONS,
+    LISTS,
+    MAPS,
+    SINGLES,
+    convert_inner,
+    cut_schema,
+    definition_name,
+    find_used,
+    tidy_schema,
+)
 from robota.tools.yaml_text import read_yaml
 
 _MAX_HOPS = 30
@@ -29,12 +39,7 @@ _PLAIN = frozenset({
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
     "uniqueItems", "minProperties", "maxProperties", "minContains", "maxContains", "dependentRequired",
 })  # fmt: skip
-_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_SINGLES = frozenset({
-    "items", "additionalProperties", "not", "propertyNames", "contains", "if", "then", "else",
-    "unevaluatedProperties", "unevaluatedItems",
-})  # fmt: skip
+_MAPS = MAPS - {"$defs"}
 _UNSUPPORTED = frozenset({"$dynamicRef", "$dynamicAnchor", "$anchor", "$id"})
 
 
@@ -42,15 +47,12 @@ class UnsupportedError(Exception):
     """Something in the document that these tools cannot do; the text completes `… is left out: `."""
 
 
-class Document:
+class Document(Struct, eq=False):
     """The tree, and the notes taken while reading it."""
 
-    __slots__ = ("notes", "root", "version")
-
-    def __init__(self, root: JsonObject) -> None:
-        self.root = root
-        self.version = check_version(root)
-        self.notes: list[str] = []
+    root: JsonObject
+    version: str
+    notes: list[str] = []
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -130,20 +132,17 @@ class SchemaReader(Struct, eq=False):
         """One schema, with references to definitions that `complete` puts in place."""
         if not isinstance(schema, dict):
             return {}
-        converted: JsonObject = {}
+        known: JsonObject = {}
         for key, value in schema.items():
-            if key in _PLAIN:
-                converted[key] = value
-            elif key in _MAPS:
-                converted[key] = {
-                    name: self._read_any(one) for name, one in object_of(value).items() if not _is_output(one)
-                }
-            elif key in _LISTS:
-                converted[key] = [self._read_any(one) for one in list_of(value)]
-            elif key in _SINGLES:
-                converted[key] = self._read_any(value)
+            if key in _MAPS:
+                known[key] = {name: one for name, one in object_of(value).items() if not _is_output(one)}
+            elif key in LISTS:
+                known[key] = list_of(value)
+            elif key in _PLAIN or key in SINGLES:
+                known[key] = value
             elif key in _UNSUPPORTED:
                 self._document.note(f"The schema keyword {key!r} is not checked and not shown to the model.")
+        converted = convert_inner(known, self._read_any)
         if isinstance(schema.get("$ref"), str):
             converted["$ref"] = f"{DEFINITIONS}{self._define(schema['$ref'])}"
         _require(schema, converted)

@@ -104,57 +104,49 @@ class Operation(Struct, frozen=True, kw_only=True):
     security: list[Json]
 
 
-class OperationReader:
+class OperationReader(Struct, eq=False, kw_only=True):
     """Reads the operations of one document in order."""
 
-    def __init__(
-        self,
-        document: Document,
-        *,
-        base_url: Url | None,
-        variables: Mapping[str, str],
-        prefix: str,
-        selection: Selection,
-    ) -> None:
-        self._document = document
-        self._selection = selection
-        self._schemas = SchemaReader(document)
-        self._base = base_url
-        self._variables = variables
-        self._prefix = prefix
-        self._names: set[str] = set()
+    document: Document
+    schemas: SchemaReader
+    base: Url | None
+    """In the place of the document's servers."""
+    variables: Mapping[str, str]
+    prefix: str
+    selection: Selection
+    _names: set[str] = set()
 
     @property
     def home(self) -> Url | None:
         """The API's own server: where credentials may go."""
-        servers = list_of(self._document.root.get("servers"))
+        servers = list_of(self.document.root.get("servers"))
         try:
-            return self._base or read_server(object_of(servers[0]), self._variables)
+            return self.base or read_server(object_of(servers[0]), self.variables)
         except (IndexError, ConfigurationError):
             return None
 
     def read(self) -> list[Operation]:
-        root = self._document.root
+        root = self.document.root
         if root.get("webhooks"):
-            self._document.note("Webhooks are left out: a tool cannot be called by a server.")
+            self.document.note("Webhooks are left out: a tool cannot be called by a server.")
         found: list[tuple[str, str, JsonObject]] = []
         for path, node in object_of(root.get("paths")).items():
             if path.startswith("x-"):
                 continue
             try:
-                item = self._document.follow(node)
+                item = self.document.follow(node)
             except UnsupportedError as problem:
-                self._document.note(f"{path} is left out: {problem}.")
+                self.document.note(f"{path} is left out: {problem}.")
                 continue
             found += [(path, method, item) for method in METHODS if method in item]
-        chosen = [one for one in found if self._selection.takes(_label(*one[:2]), one[2][one[1]])]
+        chosen = [one for one in found if self.selection.takes(_label(*one[:2]), one[2][one[1]])]
         if found and not chosen:
-            self._document.note(
+            self.document.note(
                 "No operation is left by `include` and `exclude`: compare them with the document."
             )
-        limit = self._selection.limit
+        limit = self.selection.limit
         if len(chosen) > limit:
-            self._document.note(
+            self.document.note(
                 f"Only the first {limit} of {len(chosen)} operations became tools: choose with `include` and "
                 "`exclude`, or raise `max_tools`."
             )
@@ -172,16 +164,16 @@ class OperationReader:
             "required": [one.argument for one in takes if one.required],
             "additionalProperties": False,
         }
-        return self._schemas.complete(schema, operation.label)
+        return self.schemas.complete(schema, operation.label)
 
     def _read_one(self, path: str, method: str, item: JsonObject) -> Operation | None:
         label = _label(path, method)
         try:
-            node = self._document.follow(item[method])
+            node = self.document.follow(item[method])
             parameters = self._read_parameters(label, path, [item.get("parameters"), node.get("parameters")])
             operation = Operation(
                 label=label,
-                name=_make_name(self._prefix + (text_of(node.get("operationId")) or label), self._names),
+                name=_make_name(self.prefix + (text_of(node.get("operationId")) or label), self._names),
                 method=method.upper(),
                 path=path,
                 description=_describe(node, item, label),
@@ -189,16 +181,16 @@ class OperationReader:
                 body=self._read_body(node, {one.argument for one in parameters}),
                 server=self._find_server(node, item),
                 # The alternatives an operation names, else those of the document.
-                security=list_of(node.get("security", self._document.root.get("security"))),
+                security=list_of(node.get("security", self.document.root.get("security"))),
             )
         except UnsupportedError as problem:
-            self._document.note(f"{label} is left out: {problem}.")
+            self.document.note(f"{label} is left out: {problem}.")
             return None
         except RecursionError:
-            self._document.note(f"{label} is left out: its schemas are nested too deeply.")
+            self.document.note(f"{label} is left out: its schemas are nested too deeply.")
             return None
         if node.get("callbacks"):
-            self._document.note(f"{label}: its callbacks are left out; a tool cannot be called by a server.")
+            self.document.note(f"{label}: its callbacks are left out; a tool cannot be called by a server.")
         self._names.add(operation.name)
         return operation
 
@@ -207,7 +199,7 @@ class OperationReader:
     def _read_parameters(self, label: str, path: str, lists: list[Json]) -> tuple[Parameter, ...]:
         nodes: dict[tuple[str, str], JsonObject] = {}
         for node in (node for one in lists for node in list_of(one)):
-            found = self._document.follow(node)
+            found = self.document.follow(node)
             location, name = text_of(found.get("in")), text_of(found.get("name"))
             if location != "header" or name.lower() not in _IGNORED:
                 nodes[location, name] = found  # an operation's own win
@@ -221,7 +213,7 @@ class OperationReader:
                 what = f"the parameter {text_of(node.get('name'))!r}"
                 if node.get("required") is True or node.get("in") == "path":
                     raise UnsupportedError(f"{what} is needed, but {problem}") from problem
-                self._document.note(f"{label}: {what} is left out: {problem}.")
+                self.document.note(f"{label}: {what} is left out: {problem}.")
         return tuple(parameters)
 
     def _read_parameter(self, node: JsonObject, taken: Collection[str]) -> Parameter:
@@ -250,7 +242,7 @@ class OperationReader:
         )
 
     def _with_description(self, schema: Json, node: JsonObject) -> JsonObject:
-        read = self._schemas.read(schema)
+        read = self.schemas.read(schema)
         said = text_of(node.get("description"))
         return {**read, "description": said[:MAX_DESCRIPTION]} if said else read
 
@@ -259,7 +251,7 @@ class OperationReader:
     def _read_body(self, node: JsonObject, taken: Collection[str]) -> Body | None:
         if "requestBody" not in node:
             return None
-        body = self._document.follow(node["requestBody"])
+        body = self.document.follow(node["requestBody"])
         content = object_of(body.get("content"))
         if not content:
             return None
@@ -281,7 +273,7 @@ class OperationReader:
 
     def _file_types(self, shape: JsonObject) -> dict[str, str]:
         """The media types of the parts that are files, or that the document gives a type of their own."""
-        schema = self._document.follow(shape.get("schema", {}))
+        schema = self.document.follow(shape.get("schema", {}))
         types: dict[str, str] = {}
         for name, node in object_of(schema.get("properties")).items():
             field = object_of(node)
@@ -295,11 +287,11 @@ class OperationReader:
         return types
 
     def _find_server(self, node: JsonObject, item: JsonObject) -> Url:
-        if self._base is not None:
-            return self._base
-        for holder in (node, item, self._document.root):
+        if self.base is not None:
+            return self.base
+        for holder in (node, item, self.document.root):
             if servers := list_of(holder.get("servers")):
-                return read_server(object_of(servers[0]), self._variables)
+                return read_server(object_of(servers[0]), self.variables)
         raise ConfigurationError("The OpenAPI document names no server: pass `base_url`.")
 
 

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.credentials import is_env_reference, resolve_env_reference
 from robota.core.errors import ConfigurationError
@@ -240,6 +241,8 @@ class Scheme(Struct, frozen=True):
     field: str
     """The header, query field or cookie."""
     form: Literal["plain", "bearer", "basic"] = "plain"
+    given: str = ""
+    """The value, or the variable of the environment that holds it."""
 
 
 class Credential(Struct, frozen=True):
@@ -250,19 +253,8 @@ class Credential(Struct, frozen=True):
     """What must not be shown."""
 
 
-def read_schemes(document: Document) -> dict[str, Scheme]:
-    components = object_of(document.root.get("components"))
-    schemes: dict[str, Scheme] = {}
-    for name, node in object_of(components.get("securitySchemes")).items():
-        try:
-            schemes[name] = _read_scheme(document, name, node)
-        except UnsupportedError as problem:
-            document.note(f"The security scheme {name!r} is left out: {problem}.")
-    return schemes
-
-
-def check_auth(auth: Mapping[str, str], document: Document) -> None:
-    """A value for a scheme the document does not have is a mistake worth hearing of."""
+def read_schemes(document: Document, auth: Mapping[str, str]) -> dict[str, Scheme]:
+    """The schemes that have a value. One for a scheme the document lacks is a mistake worth hearing of."""
     known = object_of(object_of(document.root.get("components")).get("securitySchemes"))
     for name in auth:
         if name not in known:
@@ -270,27 +262,37 @@ def check_auth(auth: Mapping[str, str], document: Document) -> None:
                 f"`auth` names the security scheme {name!r}, which the document does not have; it has "
                 f"{', '.join(map(repr, known)) or 'none'}."
             )
+    schemes: dict[str, Scheme] = {}
+    for name, node in known.items():
+        try:
+            scheme = _read_scheme(document, name, node)
+        except UnsupportedError as problem:
+            document.note(f"The security scheme {name!r} is left out: {problem}.")
+            continue
+        if name in auth:
+            schemes[name] = replace(scheme, given=auth[name])
+    return schemes
 
 
 def choose_schemes(
-    security: Sequence[Json], schemes: Mapping[str, Scheme], auth: Mapping[str, str]
+    security: Sequence[Json], schemes: Mapping[str, Scheme]
 ) -> tuple[tuple[Scheme, ...], tuple[str, ...]]:
     """The schemes to use for an operation, and the names of those that have no value but are needed."""
     alternatives = [tuple(object_of(one)) for one in security]
     for names in alternatives:
-        if names and all(name in auth and name in schemes for name in names):
+        if names and all(name in schemes for name in names):
             return tuple(schemes[name] for name in names), ()
     if not alternatives or () in alternatives:
         return (), ()
     return (), alternatives[0]
 
 
-def obtain(scheme: Scheme, auth: Mapping[str, str], env: Mapping[str, str] | None) -> Credential:
+def obtain(scheme: Scheme, env: Mapping[str, str] | None) -> Credential:
     """The credential to send now."""
-    given = auth[scheme.name]
-    value = resolve_env_reference(given, env)
+    value = resolve_env_reference(scheme.given, env)
     if not value:
-        what = f"the environment variable {given[5:].strip()}" if is_env_reference(given) else "a value"
+        is_named = is_env_reference(scheme.given)
+        what = f"the environment variable {scheme.given[5:].strip()}" if is_named else "a value"
         raise CallError(f"set {what} (security scheme {scheme.name!r})")
     sent = value
     if scheme.form == "basic":

@@ -17,21 +17,20 @@ from robota.core.plain_text import clip
 from robota.core.schema import check
 from robota.core.tool import ToolContext, ToolResult
 from robota.http.url import Url
-from robota.tools.openapi.document import Document, read_document
+from robota.tools.openapi.document import Document, SchemaReader, check_version, read_document
 from robota.tools.openapi.operations import Operation, OperationReader, Selection, read_base_url
 from robota.tools.openapi.request import (
     CallError,
     Credential,
     Scheme,
     build_request,
-    check_auth,
     choose_schemes,
     obtain,
     read_schemes,
 )
 
 if TYPE_CHECKING:
-    from robota.tools.web.exchange import FetchError, Reply
+    from robota.tools.web.fetch import FetchError, Reply
 
 TIMEOUT_SECONDS = 30.0
 MAX_REPLY_BYTES = 5_000_000
@@ -76,16 +75,15 @@ def load_openapi(
     for option, patterns in (("include", include), ("exclude", exclude)):
         if isinstance(patterns, str):
             raise ConfigurationError(f"`{option}` must be a list of patterns: [{patterns!r}].")
-    source = Document(read_document(document))
+    root = read_document(document)
+    source = Document(root, check_version(root))
     if source.version.split(".")[1] not in ("0", "1"):
         source.note(f"OpenAPI {source.version} is read as 3.1.")
-    auth = dict(auth or {})
-    check_auth(auth, source)
-    schemes = read_schemes(source)
-    base = None if base_url is None else read_base_url(base_url)
+    schemes = read_schemes(source, auth or {})
     reader = OperationReader(
-        source,
-        base_url=base,
+        document=source,
+        schemas=SchemaReader(source),
+        base=None if base_url is None else read_base_url(base_url),
         variables=server_variables or {},
         prefix=prefix,
         selection=Selection(include=include, exclude=exclude, limit=max_tools),
@@ -96,7 +94,7 @@ def load_openapi(
             operation.description,
             reader.parameters_of(operation),
             operation,
-            access=_find_access(source, operation, reader.home, schemes, auth),
+            *_find_schemes(source, operation, reader.home, schemes),
             env=env,
             timeout=timeout,
             max_bytes=max_bytes,
@@ -104,18 +102,6 @@ def load_openapi(
         for operation in reader.read()
     ]
     return OpenAPITools(tools, source.notes)
-
-
-class Access(Struct, frozen=True):
-    """How calls of an operation identify themselves."""
-
-    schemes: tuple[Scheme, ...] = ()
-    auth: Mapping[str, str] = {}
-    missing: tuple[str, ...] = ()
-    """Schemes the operation needs and nobody gave a value for."""
-
-
-NO_ACCESS = Access()
 
 
 class OpenAPITool(Struct, frozen=True, eq=False):
@@ -127,7 +113,10 @@ class OpenAPITool(Struct, frozen=True, eq=False):
     description: str
     parameters: JsonObject
     operation: Operation
-    access: Access
+    schemes: tuple[Scheme, ...]
+    """How calls identify themselves."""
+    missing: tuple[str, ...]
+    """Schemes the operation needs and nobody gave a value for."""
     env: Mapping[str, str] | None
     timeout: float
     max_bytes: int
@@ -149,15 +138,15 @@ class OpenAPITool(Struct, frozen=True, eq=False):
         return await self._send(url, headers, body, secrets)
 
     def _identify(self) -> list[Credential]:
-        if self.access.missing:
-            names = ", ".join(map(repr, self.access.missing))
+        if self.missing:
+            names = ", ".join(map(repr, self.missing))
             raise CallError(f"it needs credentials; whoever loaded the API must give `auth` for {names}")
-        return [obtain(scheme, self.access.auth, self.env) for scheme in self.access.schemes]
+        return [obtain(scheme, self.env) for scheme in self.schemes]
 
     async def _send(
         self, url: Url, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
     ) -> ToolResult:
-        from robota.tools.web.exchange import (  # noqa: PLC0415 - see above
+        from robota.tools.web.fetch import (  # noqa: PLC0415 - see above
             FetchError,
             bad_status,
             exchange,
@@ -189,25 +178,24 @@ class OpenAPITool(Struct, frozen=True, eq=False):
         return ToolResult.failure(text, error.code, **details)
 
 
-def _find_access(
+def _find_schemes(
     source: Document,
     operation: Operation,
     home: Url | None,
     schemes: Mapping[str, Scheme],
-    auth: Mapping[str, str],
-) -> Access:
-    chosen, missing = choose_schemes(operation.security, schemes, auth)
+) -> tuple[tuple[Scheme, ...], tuple[str, ...]]:
+    chosen, missing = choose_schemes(operation.security, schemes)
     server = operation.server
     if chosen and (home is None or _origin(server) != _origin(home)):
         source.note(
             f"{operation.label}: no credentials are sent to {server.authority}, which is not the API's own "
             "server; `base_url` would make it so."
         )
-        return NO_ACCESS
+        return (), ()
     if missing:
         names = ", ".join(map(repr, missing))
         source.note(f"{operation.label} needs credentials that `auth` does not give: {names}.")
-    return Access(chosen, {scheme.name: auth[scheme.name] for scheme in chosen}, missing)
+    return chosen, missing
 
 
 def _origin(url: Url) -> tuple[str, str, int]:

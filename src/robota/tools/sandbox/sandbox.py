@@ -23,8 +23,14 @@ from robota.core.given import require_texts
 from robota.core.ports import new_uuid
 from robota.core.process import ProcessResult, run_process
 from robota.tools.sandbox.bubblewrap import Placeholders, find_bubblewrap, wrap_in_bubblewrap
-from robota.tools.sandbox.caches import Caches, find_caches
-from robota.tools.sandbox.policy import Network, Protection, SandboxPolicy, workspace_policy
+from robota.tools.sandbox.policy import (
+    Caches,
+    Network,
+    Protection,
+    SandboxPolicy,
+    find_caches,
+    workspace_policy,
+)
 from robota.tools.sandbox.refusal import take_back
 
 SandboxMode: TypeAlias = Literal["off", "auto", "required"]

@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from robota.core.plain_text import to_plain_text
 from robota.core.ports import new_uuid
 from robota.core.process import CALL_VARIABLE, clean_environment
-from robota.tools.search.arguments import MAX_LINE_CHARACTERS
+from robota.tools.search import MAX_LINE_CHARACTERS
 
 OLDEST_RIPGREP = 13
 _PROBE_SECONDS = 10.0

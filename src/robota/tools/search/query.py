@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.messages import JsonObject
 from robota.core.tool import ToolResult
 from robota.tools.files.path import locate
-from robota.tools.search.arguments import (
+from robota.tools.search import (
     DEFAULT_LIMIT,
     DEFAULT_TIMEOUT,
     FILE_TYPES,
@@ -44,8 +44,7 @@ from robota.tools.search.scope import (
 )
 
 NO_MATCHES = "(no matches)"
-OutputMode: TypeAlias = Literal["files_with_matches", "content", "count"]
-_REPORTS: dict[OutputMode, Report] = {"files_with_matches": "paths", "content": "lines", "count": "counts"}
+_REPORTS: dict[str, Report] = {"files_with_matches": "paths", "content": "lines", "count": "counts"}
 
 
 class Searcher(Struct, frozen=True, kw_only=True):
@@ -75,10 +74,10 @@ class Searcher(Struct, frozen=True, kw_only=True):
 
 async def search_text(searcher: Searcher, arguments: JsonObject, cwd: str) -> ToolResult:
     """`arguments` fit the schema of the tool."""
-    query = _Query.read(arguments, cwd or os.getcwd())
-    fault = _find_fault(query.pattern)
+    fault = _find_fault(arguments["pattern"])
     if fault:
         return ToolResult.failure(f"Invalid regex pattern: {fault}", "invalid_regex")
+    query = _Query.read(arguments, cwd or os.getcwd())
     return await searcher.answer(lambda stop: _grep(searcher, stop, query))
 
 
@@ -94,40 +93,37 @@ def _find_fault(pattern: str) -> str | None:
 
 
 class _Query(Struct, frozen=True, kw_only=True):
-    pattern: str
     path: str
     cwd: str
     glob: str
     type: str
-    mode: OutputMode
-    ignore_case: bool
+    search: Search
+    """What to look for, in whatever files these are."""
     numbers: bool
-    before: int
-    after: int
-    multiline: bool
     limit: int
     offset: int
-    include_ignored: bool
 
     @classmethod
     def read(cls, arguments: JsonObject, cwd: str) -> _Query:
         """From arguments that fit the schema; numbers may arrive as `3.0`."""
         around = int(arguments.get("-C", 0))
         return cls(
-            pattern=arguments["pattern"],
             path=locate(arguments.get("path") or ".", cwd),
             cwd=cwd,
             glob=arguments.get("glob", ""),
             type=arguments.get("type", ""),
-            mode=arguments.get("output_mode", "files_with_matches"),
-            ignore_case=arguments.get("-i", False),
+            search=Search(
+                report=_REPORTS[arguments.get("output_mode", "files_with_matches")],
+                include_ignored=arguments.get("include_ignored", False),
+                pattern=arguments["pattern"],
+                ignore_case=arguments.get("-i", False),
+                multiline=arguments.get("multiline", False),
+                before=min(int(arguments.get("-B", around)), MAX_CONTEXT_LINES),
+                after=min(int(arguments.get("-A", around)), MAX_CONTEXT_LINES),
+            ),
             numbers=arguments.get("-n", True),
-            before=min(int(arguments.get("-B", around)), MAX_CONTEXT_LINES),
-            after=min(int(arguments.get("-A", around)), MAX_CONTEXT_LINES),
-            multiline=arguments.get("multiline", False),
             limit=int(arguments.get("head_limit", 0)) or DEFAULT_LIMIT,
             offset=int(arguments.get("offset", 0)),
-            include_ignored=arguments.get("include_ignored", False),
         )
 
     @property
@@ -152,25 +148,21 @@ def _grep(searcher: Searcher, stop: Stop, query: _Query) -> str:
     visible = selection.visible_in(root, searcher.denied)
     if root.is_binary:
         return f"{NO_MATCHES}\n[{query.path} is a binary file and was not searched.]"
-    search = Search(
-        report=_REPORTS[query.mode],
-        start=root.file or selection.pushed.start,
-        names=selection.pushed.names,
-        max_depth=selection.pushed.max_depth,
-        include_ignored=query.include_ignored,
-        pattern=query.pattern,
-        ignore_case=query.ignore_case,
-        multiline=query.multiline,
-        before=query.before,
-        after=query.after,
-    )
+    search = _search_in(root, selection, query.search)
     try:
         engine = find_engine(searcher.ripgrep)
         output = run_search(engine, search, root.directory, stop, window=query.window, visible=visible)
     except PatternError as error:
-        raise SearchError(f"Invalid regex pattern: {query.pattern} ({error})", "invalid_regex") from error
+        raise SearchError(f"Invalid regex pattern: {search.pattern} ({error})", "invalid_regex") from error
     page = _make_page(query, root, search, output, visible)
     return "\n".join([*page.lines, *_remarks(query, page, output), *searcher.notes(output)])
+
+
+def _search_in(root: Root, selection: Selection, search: Search) -> Search:
+    """The search in those files, as far as they are told to the engine."""
+    pushed = selection.pushed
+    start = root.file or pushed.start
+    return replace(search, start=start, names=pushed.names, max_depth=pushed.max_depth)
 
 
 def _select_files(query: _Query, root: Root) -> Selection:
@@ -179,17 +171,17 @@ def _select_files(query: _Query, root: Root) -> Selection:
     globs = [glob for glob in (query.glob, FILE_TYPES.get(query.type)) if glob]
     return Selection.of(
         *(
-            read_pattern(glob, root.directory, include_ignored=query.include_ignored, by_name=True)
+            read_pattern(glob, root.directory, include_ignored=query.search.include_ignored, by_name=True)
             for glob in globs
         )
     )
 
 
 def _make_page(query: _Query, root: Root, search: Search, output: Output, visible: Visible | None) -> _Page:
-    if query.mode == "content":
+    if search.report == "lines":
         return _show_lines(query, root, read_lines(output.data, search, visible))
     window = slice(query.offset, query.window)
-    if query.mode == "count":
+    if search.report == "counts":
         counts = read_counts(output.data, search, visible)
         total = len(counts)
         shown = [f"{_show_path(query, root, path)}:{count}" for path, count in counts[window]]
@@ -212,7 +204,7 @@ def _show_lines(query: _Query, root: Root, files: list[FileLines]) -> _Page:
         if total <= query.offset or before >= query.window or room < 0:
             continue
         path = _show_path(query, root, file.path)
-        separate = bool(lines) and bool(query.before or query.after)
+        separate = bool(lines) and bool(query.search.before or query.search.after)
         position = before
         for text in file.text.split(b"\n"):
             if text == b"--":
@@ -255,15 +247,9 @@ async def search_files(
         root = find_root(directory)
         if root.file:
             raise SearchError(f"Path is not a directory: {directory}", "not_a_directory")
-        wanted = read_pattern(pattern, root.directory, include_ignored=include_ignored)
-        search = Search(
-            report="files",
-            start=wanted.start,
-            names=wanted.names,
-            max_depth=wanted.max_depth,
-            include_ignored=include_ignored,
-        )
-        visible = Selection.of(wanted).visible_in(root, searcher.denied)
+        selection = Selection.of(read_pattern(pattern, root.directory, include_ignored=include_ignored))
+        search = _search_in(root, selection, Search(report="files", include_ignored=include_ignored))
+        visible = selection.visible_in(root, searcher.denied)
         engine = find_engine(searcher.ripgrep)
         output = run_search(engine, search, root.directory, stop, window=limit, visible=visible)
         shown = [show_text(path) for path in output.paths[:limit]] or [NO_MATCHES]

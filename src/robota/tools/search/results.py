@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.plain_text import strip_controls
-from robota.tools.search.arguments import MAX_LINE_CHARACTERS
+from robota.tools.search import MAX_LINE_CHARACTERS
 from robota.tools.search.engine import Child, Engine, Search, SearchError, Stop, write_command
 from robota.tools.search.scope import Visible
 
@@ -55,7 +55,7 @@ def run_search(
     """
     command = write_command(engine, search)
     if search.report in ("files", "paths"):
-        ranking = Ranking(directory, visible)
+        ranking = Ranking(os.fsencode(os.path.join(directory, "")), visible)
         output = _run(command, directory, stop, ranking.add, MAX_PATH_BYTES)
         return replace(output, paths=ranking.newest_first())
     pieces: list[bytes] = []
@@ -161,25 +161,23 @@ def show_line(text: bytes) -> str:
     return f"{shown}… [the line goes on]" if cut else shown
 
 
-class Ranking:
+class Ranking(Struct, eq=False):
     """Paths that a search finds, with their ages, which are looked up while it still runs."""
 
-    __slots__ = ("_aged", "_directory", "_rest", "_visible")
-
-    def __init__(self, directory: str, visible: Visible | None) -> None:
-        self._directory = os.fsencode(os.path.join(directory, ""))
-        self._visible = visible
-        self._rest = b""
-        self._aged: list[tuple[bool, int, bytes]] = []
+    directory: bytes
+    """With a slash behind it."""
+    visible: Visible | None
+    _rest: bytes = b""
+    _aged: list[tuple[bool, int, bytes]] = []
 
     def add(self, piece: bytes) -> None:
         """Output of a search: paths that begin with `./` and end with a NUL."""
         *paths, self._rest = (self._rest + piece).split(b"\0")
         for path in paths:
             path = path[2:]
-            if self._visible is None or self._visible(os.fsdecode(path)):
+            if self.visible is None or self.visible(os.fsdecode(path)):
                 try:
-                    age = -os.stat(self._directory + path, follow_symlinks=False).st_mtime_ns
+                    age = -os.stat(self.directory + path, follow_symlinks=False).st_mtime_ns
                     self._aged.append((False, age, path.replace(b"/", b"\0")))
                 except OSError:
                     self._aged.append((True, 0, path.replace(b"/", b"\0")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from robota.tools.search.gitignore import Ignored, ignore_nothing, read_surroundings
 from robota.tools.search.glob_pattern import NameSet
@@ -16,7 +16,7 @@ from robota.tools.search.rust_regex import RegexError
 from robota.tools.search.text_search import Report, TextSearch, TooLargeError
 
 FOUND, NOTHING, FAILED = 0, 1, 2
-_FLUSH_BYTES = 64 * 1024
+_BUFFER_BYTES = 64 * 1024
 
 
 class _Options:
@@ -41,31 +41,6 @@ class _Options:
         return int(self.values.get(name, ["0"])[-1])
 
 
-class _Output:
-    """Standard output, written in large pieces."""
-
-    __slots__ = ("_pieces", "_size", "wrote")
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self.wrote = False
-
-    def add(self, piece: bytes) -> None:
-        self.wrote = True
-        self._pieces.append(piece)
-        self._size += len(piece)
-        if self._size >= _FLUSH_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        data = memoryview(b"".join(self._pieces))
-        self._pieces.clear()
-        self._size = 0
-        while data:
-            data = data[os.write(1, data) :]
-
-
 def main(arguments: list[str]) -> int:
     options = _Options(arguments)
     path = os.fsencode(options.paths[0]).removeprefix(b"./")
@@ -74,24 +49,13 @@ def main(arguments: list[str]) -> int:
     except RegexError as error:
         sys.stderr.write(f"regex parse error:\nerror: {error}\n")
         return FAILED
-    output = _Output()
-    walk = _make_walk(options)
+    walk = Walk(options)
     files = iter([path]) if path and not path.endswith(b"/") else walk.files(path)
-    failed = _search_all(files, search, output, any_bytes="--text" in options.switches)
-    output.flush()
+    with open(1, "wb", _BUFFER_BYTES, closefd=False) as output:
+        printed, failed = _search_all(files, search, output.write, any_bytes="--text" in options.switches)
     if failed or walk.failed:
         return FAILED
-    return FOUND if output.wrote else NOTHING
-
-
-def _make_walk(options: _Options) -> Walk:
-    globs = [value.partition(":")[2] for value in options.values.get("--type-add", ())]
-    return Walk(
-        git="--no-ignore" not in options.switches,
-        names=NameSet(globs) if globs else None,
-        skipped=[os.fsencode(value.removeprefix("!")) for value in options.values.get("--glob", ())],
-        max_depth=options.number("--max-depth") or None,
-    )
+    return FOUND if printed else NOTHING
 
 
 def _make_search(options: _Options) -> TextSearch:
@@ -111,14 +75,22 @@ def _make_search(options: _Options) -> TextSearch:
 
 
 def _search_all(
-    files: Iterator[bytes], search: TextSearch | None, output: _Output, *, any_bytes: bool
-) -> bool:
-    """Whether something could not be read. With `any_bytes` there is one file, not named in the output."""
-    failed = False
+    files: Iterator[bytes],
+    search: TextSearch | None,
+    write: Callable[[bytes], object],
+    *,
+    any_bytes: bool,
+) -> tuple[bool, bool]:
+    """Whether something was written, and whether something could not be read.
+
+    With `any_bytes` there is one file, not named in the output.
+    """
+    printed = failed = False
     separator = b""
     for path in files:
         if search is None:
-            output.add(b"./%s\0" % path)
+            write(b"./%s\0" % path)
+            printed = True
             continue
         try:
             found = search.run(path, any_bytes=any_bytes)
@@ -126,9 +98,10 @@ def _search_all(
             failed = True
             continue
         if found is not None:
-            output.add(found if any_bytes and found else b"%s./%s\0%s" % (separator, path, found))
+            write(found if any_bytes and found else b"%s./%s\0%s" % (separator, path, found))
+            printed = True
             separator = b"\n" if found and search.report == "lines" else b""
-    return failed
+    return printed, failed
 
 
 class Walk:
@@ -138,19 +111,14 @@ class Walk:
 
     __slots__ = ("_git", "_max_depth", "_names", "_skipped", "failed")
 
-    def __init__(
-        self,
-        *,
-        git: bool = True,
-        names: NameSet | None = None,
-        skipped: Collection[bytes] = (),
-        max_depth: int | None = None,
-    ) -> None:
-        """`git`: leave out what git ignores. `names`: of the files wanted. `skipped`: names to pass over."""
-        self._git = git
-        self._names = names
-        self._skipped = frozenset(skipped)
-        self._max_depth = max_depth
+    def __init__(self, options: _Options) -> None:
+        """What git ignores is left out, and names to pass over; if some are wanted, all others."""
+        wanted = [value.partition(":")[2] for value in options.values.get("--type-add", ())]
+        skipped = options.values.get("--glob", ())
+        self._git = "--no-ignore" not in options.switches
+        self._names = NameSet(wanted) if wanted else None
+        self._skipped = frozenset(os.fsencode(value.removeprefix("!")) for value in skipped)
+        self._max_depth = options.number("--max-depth") or None
         self.failed = False
 
     def files(self, start: bytes) -> Iterator[bytes]:

@@ -69,26 +69,23 @@ class BlobStore:
         return data
 
     def _read_alone(self, digest: bytes) -> Iterator[bytes]:
-        check = sha256()
+        path = self._find(digest)
+        if path is None:
+            raise StorageError(f"The undo store has lost a content ({digest.hex()[:12]}).")
+        check, unpack = sha256(), zlib.decompressobj() if path.endswith(".z") else None
         try:
-            for chunk in self._unpacked(digest):
-                check.update(chunk)
-                yield chunk
+            with open(path, "rb") as file:
+                while chunk := file.read(CHUNK_BYTES):
+                    data = chunk if unpack is None else unpack.decompress(chunk)
+                    check.update(data)
+                    yield data
+            if unpack is not None and (data := unpack.flush()):
+                check.update(data)
+                yield data
         except zlib.error as error:
             raise _damaged(digest) from error
         if check.digest() != digest:
             raise _damaged(digest)
-
-    def _unpacked(self, digest: bytes) -> Iterator[bytes]:
-        path = self._find(digest)
-        if path is None:
-            raise StorageError(f"The undo store has lost a content ({digest.hex()[:12]}).")
-        unpack = zlib.decompressobj() if path.endswith(".z") else None
-        with open(path, "rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
-                yield chunk if unpack is None else unpack.decompress(chunk)
-        if unpack is not None:
-            yield unpack.flush()
 
     def sizes(self) -> dict[bytes, int]:
         """Every content that is there, and the room it takes."""

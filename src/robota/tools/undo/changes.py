@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -11,8 +11,7 @@ from robota.core.errors import StorageError
 from robota.tools.files.diff import Region, show_diff
 from robota.tools.files.directory import SYSTEM
 from robota.tools.undo.blobs import BlobStore
-from robota.tools.undo.journal import Journal
-from robota.tools.undo.room import read_changes
+from robota.tools.undo.journal import Journal, read_changes
 from robota.tools.undo.snapshot import HashCache, Scanner
 from robota.tools.undo.state import PathState, is_same
 
@@ -57,45 +56,30 @@ def _show(blobs: BlobStore, file: ChangedFile, shown: str) -> str:
     kinds = {state.kind for state in (file.before, file.now) if state is not None}
     if kinds != {"file"}:
         return f"{_verb(file)}: {shown} ({' and '.join(sorted(kinds))})"
-    texts = [_text(data) for data in _contents(blobs, file)]
-    if None in texts:
+    before, now = _read(file.before, blobs.read), _read(file.now, lambda _: _read_file(file.path))
+    if before is None or now is None:
         return f"{_verb(file)}: {shown} (not shown: not text, or larger than {MAX_SHOWN_BYTES >> 20} MB)"
-    before, now = (text or "" for text in texts)
     if before == now:
         return f"{_verb(file)}: {shown} (its mode only, or empty)"
     return show_diff(shown, [Region(before, now)])
 
 
-def _contents(blobs: BlobStore, file: ChangedFile) -> Iterator[bytes | None]:
-    """The bytes before and now; empty where there was nothing, `None` where they cannot be shown."""
-    if file.before is None:
-        yield b""
-    elif file.before.digest is None or file.before.size > MAX_SHOWN_BYTES:
-        yield None
-    else:
-        try:
-            yield blobs.read(file.before.digest)
-        except (OSError, StorageError):  # its room was needed
-            yield None
-    if file.now is None:
-        yield b""
-    elif file.now.size > MAX_SHOWN_BYTES:
-        yield None
-    else:
-        try:
-            with open(file.path, "rb") as opened:
-                yield opened.read(MAX_SHOWN_BYTES)
-        except OSError:
-            yield None
-
-
-def _text(data: bytes | None) -> str | None:
-    if data is None or b"\0" in data:
+def _read(state: PathState | None, read: Callable[[bytes], bytes]) -> str | None:
+    """The text; empty where there was nothing, `None` where it cannot be shown."""
+    if state is None:
+        return ""
+    if state.digest is None or state.size > MAX_SHOWN_BYTES:
         return None
     try:
-        return data.decode()
-    except UnicodeDecodeError:
+        data = read(state.digest)
+        return None if b"\0" in data else data.decode()
+    except (OSError, StorageError, UnicodeDecodeError):  # its room was needed, or it is gone
         return None
+
+
+def _read_file(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(MAX_SHOWN_BYTES)
 
 
 def _verb(file: ChangedFile) -> str:

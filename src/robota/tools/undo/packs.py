@@ -7,17 +7,19 @@ it is whole and on the disk, and is never changed: what is still needed of one b
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from struct import Struct
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from robota.tools.files.directory import CHUNK_BYTES, SystemCalls, open_descriptor, write_all
 
 CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 PACK_BYTES = 64 * 1024 * 1024
 """A pack is closed when it is larger: no more than this has to be copied to free a part of it."""
-_RECORD = Struct(">32sQI?")
+_RECORD = struct.Struct(">32sQI?")
 """Digest, offset, size, and whether it is compressed."""
 
 
@@ -32,19 +34,16 @@ class Place(NamedTuple):
         return self.size + _RECORD.size
 
 
-class Packs:
+class Packs(Struct, eq=False):
     """The packs of a store. `refresh` before use: other processes add and remove some."""
 
-    __slots__ = ("_base", "_fresh", "_names", "_places", "_system", "_window")
-
-    def __init__(self, base: str, system: SystemCalls) -> None:
-        self._base = base
-        self._system = system
-        self._fresh = False
-        self._names: frozenset[str] = frozenset()
-        self._places: dict[bytes, Place] = {}
-        self._window: tuple[str, int, bytes] = "", 0, b""
-        """What was read last; the next content is mostly beside it."""
+    base: str
+    system: SystemCalls
+    _fresh: bool = False
+    _names: frozenset[str] = frozenset()
+    _places: dict[bytes, Place] = {}
+    _window: tuple[str, int, bytes] = "", 0, b""
+    """What was read last; the next content is mostly beside it."""
 
     def refresh(self) -> None:
         self._fresh = False
@@ -57,7 +56,7 @@ class Packs:
         return self._places
 
     def _look(self) -> None:
-        found = os.listdir(self._base) if os.path.isdir(self._base) else ()
+        found = os.listdir(self.base) if os.path.isdir(self.base) else ()
         names = frozenset(
             name for name in found if name.rpartition(".")[2].isdecimal()
         )  # others are not ours
@@ -92,12 +91,12 @@ class Packs:
         """Give packs that are on the disk their names."""
         if not packs:
             return
-        if not os.path.isdir(self._base):
-            self._system.mkdir(self._base, 0o700)
-            sync_path(self._system, os.path.dirname(self._base))
+        if not os.path.isdir(self.base):
+            self.system.mkdir(self.base, 0o700)
+            sync_path(self.system, os.path.dirname(self.base))
         for pack in packs:
-            self._system.replace(pack.path, self._path(pack.name))
-        sync_path(self._system, self._base)
+            self.system.replace(pack.path, self._path(pack.name))
+        sync_path(self.system, self.base)
         self._fresh = False
 
     def remove(self, digests: Collection[bytes], temporary: str) -> None:
@@ -111,11 +110,11 @@ class Packs:
         for name in sorted(partly, key=lambda name: len(partly[name])):  # first what takes no room to remove
             if partly[name]:
                 self._copy(partly[name], temporary)
-            self._system.unlink(self._path(name))
+            self.system.unlink(self._path(name))
         self.refresh()
 
     def _copy(self, places: Mapping[bytes, Place], temporary: str) -> None:
-        pack = NewPack(self._system, temporary)
+        pack = NewPack(self.system, temporary)
         try:
             for digest, place in sorted(places.items(), key=lambda item: item[1].offset):
                 pack.add(digest, self.read(place), compressed=place.compressed)
@@ -125,7 +124,7 @@ class Packs:
             pack.discard()
 
     def _path(self, name: str) -> str:
-        return f"{self._base}/{name}"
+        return f"{self.base}/{name}"
 
 
 def _count(name: str) -> int:

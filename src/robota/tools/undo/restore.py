@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
 
 from msgspec import Struct
 
@@ -72,37 +71,20 @@ class Step(Struct, frozen=True):
     """The time it gets: of a directory that others used since then, the one it has."""
 
 
-class Restoration:
-    """Carries out steps; what cannot be done is reported, and the rest is done nevertheless.
+class Restoration(Struct, eq=False):
+    """Carries out steps; what cannot be done is reported, and the rest is done nevertheless."""
 
-    `leaders` are names of files that had several, each with the one by which its file is found.
-    """
-
-    __slots__ = (
-        "_away",
-        "_blobs",
-        "_leaders",
-        "_names",
-        "_opened",
-        "_staged",
-        "_system",
-        "_times",
-        "_way",
-        "problems",
-    )
-
-    def __init__(self, blobs: BlobStore, system: SystemCalls, leaders: Mapping[bytes, bytes]) -> None:
-        self._blobs = blobs
-        self._system = system
-        self._leaders = leaders
-        self._way, self._away = Way(system), Way(system)
-        mark = os.urandom(8).hex().encode()
-        self._names = (b".robota-%s-%d.tmp" % (mark, number) for number in count())
-        self._staged: dict[bytes, bytes] = {}
-        """Files that are written and do not have their names yet; the names they have beside those."""
-        self._opened: dict[bytes, int] = {}
-        self._times: dict[bytes, int] = {}
-        self.problems: dict[bytes, str] = {}
+    blobs: BlobStore
+    system: SystemCalls
+    leaders: Mapping[bytes, bytes]
+    """Names of files that had several, each with the one by which its file is found."""
+    way: Way
+    away: Way
+    problems: dict[bytes, str] = {}
+    _staged: dict[bytes, bytes] = {}
+    """Files that are written and do not have their names yet; the names they have beside those."""
+    _opened: dict[bytes, int] = {}
+    _times: dict[bytes, int] = {}
 
     def carry_out(self, steps: Sequence[Step]) -> None:
         upwards = sorted(steps, key=lambda step: step.path, reverse=True)
@@ -112,9 +94,9 @@ class Restoration:
         self._each(downwards, self._make_directory, lambda step: _becomes(step, "directory"))
         kinds = ("file", "link", "pipe", "special")
         try:
-            self._each(downwards, self._make, lambda s: _becomes(s, *kinds) and s.path not in self._leaders)
+            self._each(downwards, self._make, lambda s: _becomes(s, *kinds) and s.path not in self.leaders)
             self._settle()
-            self._each(downwards, self._link, lambda step: step.path in self._leaders)
+            self._each(downwards, self._link, lambda step: step.path in self.leaders)
             self._settle()
         finally:
             self._discard()
@@ -136,41 +118,41 @@ class Restoration:
             self._let_go()
 
     def _let_go(self) -> None:
-        self._way.let_go()
-        self._away.let_go()
+        self.way.let_go()
+        self.away.let_go()
 
     def _clear(self, step: Step) -> None:
-        folder, name = self._way.to(step.path)
+        folder, name = self.way.to(step.path)
         if step.now is not None and step.now.kind == "directory":
-            self._system.rmdir(name, dir_fd=folder)
+            self.system.rmdir(name, dir_fd=folder)
         else:
-            self._system.unlink(name, dir_fd=folder)
+            self.system.unlink(name, dir_fd=folder)
 
     def _make_directory(self, step: Step) -> None:
-        folder, name = self._way.to(step.path)
+        folder, name = self.way.to(step.path)
         if step.now is None or step.now.kind != "directory":
-            self._system.mkdir(name, _OWNER_MAY_ALL, dir_fd=folder)
+            self.system.mkdir(name, _OWNER_MAY_ALL, dir_fd=folder)
         elif step.now.mode & _OWNER_MAY_ALL != _OWNER_MAY_ALL:
-            self._system.chmod(name, step.now.mode | _OWNER_MAY_ALL, dir_fd=folder)
+            self.system.chmod(name, step.now.mode | _OWNER_MAY_ALL, dir_fd=folder)
 
     def _make(self, step: Step) -> None:
         assert step.then is not None
-        folder, name = self._way.to(step.path)
+        folder, name = self.way.to(step.path)
         if has_same_content(step.now, step.then) and not _lost_holes(step):
             self._set_facts(folder, name, step)
         elif step.then.kind == "link":
-            self._system.symlink(step.then.target or b"", name, dir_fd=folder)
+            self.system.symlink(step.then.target or b"", name, dir_fd=folder)
             self._set_facts(folder, name, step)
         elif step.then.kind == "pipe":
-            self._system.mkfifo(name, dir_fd=folder)
+            self.system.mkfifo(name, dir_fd=folder)
             self._set_facts(folder, name, step)
         elif step.then.kind == "special":
             raise StorageError("sockets and devices are not saved")
         elif self._is_same_file(folder, name, step.then):
-            with open_descriptor(self._system, name, _IN_PLACE, dir_fd=folder) as descriptor:
-                self._system.ftruncate(descriptor, 0)  # also what takes the place of its holes
+            with open_descriptor(self.system, name, _IN_PLACE, dir_fd=folder) as descriptor:
+                self.system.ftruncate(descriptor, 0)  # also what takes the place of its holes
                 self._fill(descriptor, step.then)
-                self._system.fsync(descriptor)
+                self.system.fsync(descriptor)
             self._set_facts(folder, name, step)
         else:
             self._replace(folder, step.path, step.then)
@@ -180,31 +162,31 @@ class Restoration:
         if not then.inode:
             return False
         with suppress(FileNotFoundError):
-            facts = self._system.stat(name, dir_fd=folder, follow_symlinks=False)
+            facts = self.system.stat(name, dir_fd=folder, follow_symlinks=False)
             return stat.S_ISREG(facts.st_mode) and facts.st_ino == then.inode and facts.st_nlink > 1
         return False
 
     def _replace(self, folder: int, path: bytes, then: PathState) -> None:
-        temporary = next(self._names)
+        temporary = _temporary_name()
         self._staged[path] = temporary
-        with open_descriptor(self._system, temporary, CREATE, 0o600, dir_fd=folder) as descriptor:
+        with open_descriptor(self.system, temporary, CREATE, 0o600, dir_fd=folder) as descriptor:
             self._fill(descriptor, then)
-            facts = self._system.fstat(descriptor)
+            facts = self.system.fstat(descriptor)
             if (facts.st_uid, facts.st_gid) != (then.uid, then.gid):
                 self._own(temporary, folder, then)
-            self._system.fchmod(descriptor, then.mode)
-            self._system.utime(descriptor, ns=(then.mtime_ns, then.mtime_ns))
+            self.system.fchmod(descriptor, then.mode)
+            self.system.utime(descriptor, ns=(then.mtime_ns, then.mtime_ns))
         if len(self._staged) >= _TOGETHER:
             self._settle()
 
     def _settle(self) -> None:
         """Give the files that were written their names."""
         whole = [path for path in self._staged if path not in self.problems]
-        self._blobs.bring_to_disk([os.path.join(os.path.dirname(path), self._staged[path]) for path in whole])
+        self.blobs.bring_to_disk([os.path.join(os.path.dirname(path), self._staged[path]) for path in whole])
         for path in whole:
             try:
-                folder, name = self._way.to(path)
-                self._system.replace(self._staged[path], name, src_dir_fd=folder, dst_dir_fd=folder)
+                folder, name = self.way.to(path)
+                self.system.replace(self._staged[path], name, src_dir_fd=folder, dst_dir_fd=folder)
             except OSError as error:
                 self.problems[path] = error.strerror or str(error)
                 self._let_go()
@@ -215,13 +197,13 @@ class Restoration:
     def _discard(self) -> None:
         for path, temporary in self._staged.items():
             with suppress(OSError):
-                self._system.unlink(temporary, dir_fd=self._way.to(path)[0])
+                self.system.unlink(temporary, dir_fd=self.way.to(path)[0])
         self._staged.clear()
         self._let_go()
 
     def _link(self, step: Step) -> None:
         """Make a name of a file that has others; where that cannot be, it gets a content of its own."""
-        leader = self._leaders[step.path]
+        leader = self.leaders[step.path]
         try:
             if leader not in self.problems:
                 self._link_to(leader, step.path)
@@ -231,59 +213,59 @@ class Restoration:
         self._make(step)
 
     def _link_to(self, leader: bytes, path: bytes) -> None:
-        source, found = self._away.to(leader)
-        folder, name = self._way.to(path)
-        wanted = self._system.stat(found, dir_fd=source, follow_symlinks=False)
+        source, found = self.away.to(leader)
+        folder, name = self.way.to(path)
+        wanted = self.system.stat(found, dir_fd=source, follow_symlinks=False)
         with suppress(FileNotFoundError):
-            if os.path.samestat(wanted, self._system.stat(name, dir_fd=folder, follow_symlinks=False)):
+            if os.path.samestat(wanted, self.system.stat(name, dir_fd=folder, follow_symlinks=False)):
                 return
-        temporary = next(self._names)
-        self._system.link(found, temporary, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
+        temporary = _temporary_name()
+        self.system.link(found, temporary, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
         try:
-            self._system.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            self.system.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:
-            self._system.unlink(temporary, dir_fd=folder)
+            self.system.unlink(temporary, dir_fd=folder)
             raise
 
     def _fill(self, descriptor: int, then: PathState) -> None:
         if then.digest is None:
             raise StorageError("its content was not saved")
         size = 0
-        for chunk in self._blobs.chunks(then.digest):
+        for chunk in self.blobs.chunks(then.digest):
             if then.sparse:
                 self._write_around_holes(descriptor, chunk)
             else:
-                write_all(self._system, descriptor, chunk)
+                write_all(self.system, descriptor, chunk)
             size += len(chunk)
         if then.sparse:  # it may end with a hole
-            self._system.ftruncate(descriptor, size)
+            self.system.ftruncate(descriptor, size)
 
     def _write_around_holes(self, descriptor: int, chunk: bytes) -> None:
         for start in range(0, len(chunk), len(_HOLE)):
             piece = chunk[start : start + len(_HOLE)]
             if piece == _HOLE:
-                self._system.lseek(descriptor, len(piece), os.SEEK_CUR)
+                self.system.lseek(descriptor, len(piece), os.SEEK_CUR)
             else:
-                write_all(self._system, descriptor, piece)
+                write_all(self.system, descriptor, piece)
 
     def _set_facts(self, folder: int, name: bytes, step: Step) -> None:
         then = step.then
         assert then is not None
-        facts = self._system.stat(name, dir_fd=folder, follow_symlinks=False)
+        facts = self.system.stat(name, dir_fd=folder, follow_symlinks=False)
         if (facts.st_uid, facts.st_gid) != (then.uid, then.gid):
             self._own(name, folder, then)
         if then.kind != "link":
-            self._system.chmod(name, then.mode, dir_fd=folder)
+            self.system.chmod(name, then.mode, dir_fd=folder)
         times = step.mtime_ns, step.mtime_ns
-        self._system.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
+        self.system.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
     def _own(self, name: bytes, folder: int, then: PathState) -> None:
         with suppress(PermissionError):  # only root may give a file away
-            self._system.chown(name, then.uid, then.gid, dir_fd=folder, follow_symlinks=False)
+            self.system.chown(name, then.uid, then.gid, dir_fd=folder, follow_symlinks=False)
 
     def _finish_directory(self, step: Step) -> None:
         self._opened.pop(step.path, None)
-        folder, name = self._way.to(step.path)
+        folder, name = self.way.to(step.path)
         self._set_facts(folder, name, step)
 
     def _note_parents(self, steps: Sequence[Step]) -> None:
@@ -296,17 +278,21 @@ class Restoration:
                 self._times[parent] = facts.st_mtime_ns
                 if not os.access(parent, os.W_OK | os.X_OK):
                     mode = stat.S_IMODE(facts.st_mode)
-                    self._system.chmod(parent, mode | _OWNER_MAY_ALL)
+                    self.system.chmod(parent, mode | _OWNER_MAY_ALL)
                     self._opened[parent] = mode
 
     def _close_parents(self, steps: set[bytes]) -> None:
         for parent, time in sorted(self._times.items(), reverse=True):
             with suppress(OSError):
                 if parent not in steps:
-                    self._system.utime(parent, ns=(time, time), follow_symlinks=False)
+                    self.system.utime(parent, ns=(time, time), follow_symlinks=False)
         for parent, mode in sorted(self._opened.items(), reverse=True):
             with suppress(OSError):
-                self._system.chmod(parent, mode)
+                self.system.chmod(parent, mode)
+
+
+def _temporary_name() -> bytes:
+    return b".robota-%s.tmp" % os.urandom(8).hex().encode()
 
 
 def _lost_holes(step: Step) -> bool:

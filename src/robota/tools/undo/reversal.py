@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 from typing import Self, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from robota.tools.files.directory import SystemCalls
 from robota.tools.undo.blobs import BlobStore
 from robota.tools.undo.journal import Action, KeptPath, PathPreview
-from robota.tools.undo.restore import Restoration, Step
+from robota.tools.undo.restore import Restoration, Step, Way
 from robota.tools.undo.snapshot import HashCache, Scanner
 from robota.tools.undo.state import Change, PathState, has_same_content, is_equivalent, is_identical, is_same
 
@@ -25,38 +26,35 @@ _CHANGED = "it was changed after the call"
 _CUT_OFF = "the call was cut off, so nobody knows who changed it"
 
 
-class Reversal:
-    """The changes of a call, seen from the present. Of the `uncertain` paths nobody saw how it left them."""
+class Reversal(Struct, eq=False):
+    """The changes of a call, seen from the present."""
 
-    __slots__ = ("_changes", "_made", "_now", "_opened", "_system", "_uncertain", "kept", "made", "restored")
-
-    def __init__(
-        self, changes: Sequence[Change], system: SystemCalls, *, uncertain: Container[bytes] = ()
-    ) -> None:
-        self._changes = changes
-        self._system = system
-        self._uncertain = uncertain
-        self._made = frozenset(change.path for change in changes if change.before is None)
-        self._now: dict[bytes, PathState] = {}
-        self._opened: dict[bytes, int] = {}
-        self.made: dict[bytes, PathState] = {}
-        """What was put back."""
-        self.restored: tuple[str, ...] = ()
-        self.kept: tuple[KeptPath, ...] = ()
+    changes: Sequence[Change]
+    system: SystemCalls
+    uncertain: Container[bytes] = ()
+    """Paths of which nobody saw how the call left them."""
+    made: dict[bytes, PathState] = {}
+    """What was put back."""
+    restored: tuple[str, ...] = ()
+    kept: tuple[KeptPath, ...] = ()
+    _created: frozenset[bytes] = frozenset()
+    _now: dict[bytes, PathState] = {}
+    _opened: dict[bytes, int] = {}
 
     @contextmanager
     def opened(self) -> Iterator[Self]:
         """Look at the present; what a call made unreadable for its owner is readable inside the block."""
+        self._created = frozenset(change.path for change in self.changes if change.before is None)
         self._open()
         try:
             scanner = Scanner(HashCache())
-            scanner.look_at(change.path for change in self._changes)
+            scanner.look_at(change.path for change in self.changes)
             self._now = self.with_real_modes(scanner.states)
             yield self
         finally:
             for path, mode in reversed(self._opened.items()):
                 with suppress(OSError):
-                    self._system.chmod(path, mode)
+                    self.system.chmod(path, mode)
 
     def with_real_modes(self, states: dict[bytes, PathState]) -> dict[bytes, PathState]:
         """The states with the modes that the paths have outside the block."""
@@ -66,24 +64,26 @@ class Reversal:
         }
 
     def preview(self) -> tuple[PathPreview, ...]:
-        return tuple(self._describe(change) for change in self._changes if self._is_due(change, visible=True))
+        return tuple(self._describe(change) for change in self.changes if self._is_due(change, visible=True))
 
     def decide(self, overwrite: Decide) -> list[Step]:
         steps: list[Step] = []
         kept: list[KeptPath] = []
-        for change in self._changes:
+        for change in self.changes:
             if not self._is_due(change):
                 continue
             if self._is_conflict(change) and not overwrite(self._describe(change)):
-                why = _CUT_OFF if change.path in self._uncertain else _CHANGED
+                why = _CUT_OFF if change.path in self.uncertain else _CHANGED
                 kept.append(KeptPath(os.fsdecode(change.path), why))
             else:
                 steps.append(self._step(change))
         self.kept = tuple(kept)
-        return steps if not self._uncertain or any(_is_visible(step) for step in steps) else []
+        return steps if not self.uncertain or any(_is_visible(step) for step in steps) else []
 
     def carry_out(self, steps: Sequence[Step], blobs: BlobStore) -> None:
-        restoration = Restoration(blobs, self._system, self._find_leaders(steps))
+        restoration = Restoration(
+            blobs, self.system, self._find_leaders(steps), Way(self.system), Way(self.system)
+        )
         restoration.carry_out(steps)
         failed = restoration.problems
         self.kept += tuple(KeptPath(os.fsdecode(path), reason) for path, reason in sorted(failed.items()))
@@ -100,7 +100,7 @@ class Reversal:
         """
         due = {step.path for step in steps}
         groups: dict[tuple[int, bytes | None], list[bytes]] = {}
-        for change in self._changes:
+        for change in self.changes:
             before, now = change.before, self._now.get(change.path)
             if before is not None and before.inode and (change.path in due or has_same_content(now, before)):
                 groups.setdefault((before.inode, before.digest), []).append(change.path)
@@ -113,14 +113,14 @@ class Reversal:
     def _open(self) -> None:
         if os.geteuid() == 0:
             return
-        for change in self._changes:
+        for change in self.changes:
             if change.after is None or change.after.kind not in ("file", "directory"):
                 continue
             needed = 0o700 if change.after.kind == "directory" else 0o400
             with suppress(OSError):
                 mode = stat.S_IMODE(os.lstat(change.path).st_mode)
                 if mode == change.after.mode and mode & needed != needed:
-                    self._system.chmod(change.path, mode | needed)
+                    self.system.chmod(change.path, mode | needed)
                     self._opened[change.path] = mode
 
     def _is_due(self, change: Change, *, visible: bool = False) -> bool:
@@ -136,7 +136,7 @@ class Reversal:
         """
         folders = [path[: found.start()] for found in _OBJECTS.finditer(path)]
         return any(
-            folder + b"/HEAD" not in self._made
+            folder + b"/HEAD" not in self._created
             and os.path.lexists(folder + b"/HEAD")
             and os.path.isdir(folder + b"/refs")
             for folder in folders
@@ -144,7 +144,7 @@ class Reversal:
 
     def _is_conflict(self, change: Change) -> bool:
         now = self._now.get(change.path)
-        known = change.path not in self._uncertain
+        known = change.path not in self.uncertain
         return not is_same(now, change.before) and not (known and is_equivalent(now, change.after))
 
     def _step(self, change: Change) -> Step:

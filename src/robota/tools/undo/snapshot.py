@@ -94,47 +94,40 @@ class KnownFile(Struct, frozen=True, array_like=True):
     """Whether the content is in the store."""
 
 
-class HashCache:
+class HashCache(Struct, eq=False):
     """`stored` holds as long as nothing is removed from the store; who removes something clears the cache."""
 
-    __slots__ = ("_known", "changed", "complete")
-
-    def __init__(self, known: dict[bytes, KnownFile] | None = None) -> None:
-        self._known = known or {}
-        self.changed = False
-        self.complete = known is not None
-        """Whether it was made by a look at a whole workspace."""
+    known: dict[bytes, KnownFile] = {}
+    complete: bool = False
+    """Whether it was made by a look at a whole workspace."""
+    changed: bool = False
 
     def look_up(self, path: bytes, facts: os.stat_result) -> KnownFile | None:
-        known = self._known.get(path)
+        known = self.known.get(path)
         if known is None or _identity(facts) != (known.inode, known.size, known.mtime_ns, known.ctime_ns):
             return None
         return known
 
     def remember(self, path: bytes, facts: os.stat_result, digest: bytes, *, stored: bool) -> None:
         if max(facts.st_ctime_ns, facts.st_mtime_ns) > time.time_ns() - _SETTLED_NS:
-            self._known.pop(path, None)
+            self.known.pop(path, None)
             return
-        self._known[path] = KnownFile(*_identity(facts), digest, stored)
+        self.known[path] = KnownFile(*_identity(facts), digest, stored)
         self.changed = True
 
-    @property
-    def known(self) -> Mapping[bytes, KnownFile]:
-        return self._known
-
     def clear(self) -> None:
-        self._known = {}
+        self.known = {}
         self.changed, self.complete = True, False
 
     def drop_missing(self, trees: tuple[bytes, ...], seen: Collection[bytes]) -> None:
-        gone = [path for path in self._known if path not in seen and is_in_any(path, trees)]
+        gone = [path for path in self.known if path not in seen and is_in_any(path, trees)]
         for path in gone:
-            del self._known[path]
+            del self.known[path]
         self.changed = self.changed or bool(gone) or not self.complete
         self.complete = True
 
     def encode(self) -> bytes:
-        body = msgspec.msgpack.encode(self._known)
+        body = msgspec.msgpack.encode(self.known)
         return sha256(body).digest() + body
 
 
@@ -143,7 +136,7 @@ def decode_cache(data: bytes) -> HashCache:
     body = data[_CHECK_BYTES:]
     if sha256(body).digest() != data[:_CHECK_BYTES]:
         return HashCache()
-    return HashCache(msgspec.msgpack.decode(body, type=dict[bytes, KnownFile]))
+    return HashCache(msgspec.msgpack.decode(body, type=dict[bytes, KnownFile]), complete=True)
 
 
 def _identity(facts: os.stat_result) -> tuple[int, int, int, int]:

@@ -29,10 +29,14 @@ from robota.tools.undo.journal import (
     Removal,
     Saved,
     Undone,
+    collect,
+    find_content,
+    keep_list,
+    read_changes,
+    read_states,
 )
 from robota.tools.undo.plan import Plan
 from robota.tools.undo.reversal import Decide, Reversal
-from robota.tools.undo.room import collect, find_content, keep_list, read_changes, read_states
 from robota.tools.undo.snapshot import HashCache, Limits, Scanner, Scope, TooMany, Unprotected
 from robota.tools.undo.state import Change, Manifest, chain, compare
 from robota.tools.undo.store_directory import StoreDirectory
@@ -108,7 +112,7 @@ class UndoStore:
                 raise ValidationError(f"The call of undo entry {entry_id} is not running here.")
             plan, mark = self._running.pop(entry_id)
             self._directory.unmark_running(entry_id, mark)
-            before = read_states(self._blobs, find_entry(self._journal, entry_id).begun)
+            before = read_states(self._blobs, self._journal.pairs[entry_id].begun)
             cache = self._directory.cache_of(plan.workspace)
             scanner = self._scanner(cache, (*before.left_out, *before.skipped), self._limits)
             linked = Scope(
@@ -117,7 +121,7 @@ class UndoStore:
             after = scanner.scan(plan.scope.join(linked)).manifest
             self._end(entry_id, compare(before, after.states))
             save_cache(self._directory, plan, after)
-            return find_entry(self._journal, entry_id).entry
+            return self._journal.pairs[entry_id].entry
 
     # --- looking and going back ------------------------------------------------------------------------
 
@@ -158,7 +162,7 @@ class UndoStore:
             scanner = self._scanner(HashCache())
             scanner.made = reversal.made
             scanner.look_at(step.path for step in steps)
-            before = read_states(self._blobs, find_entry(self._journal, begun.id).begun)
+            before = read_states(self._blobs, self._journal.pairs[begun.id].begun)
             self._end(begun.id, compare(before, scanner.states))
             return Undone(begun.id, reversal.restored, reversal.kept)
 
@@ -307,10 +311,6 @@ def find_entries(journal: Journal, *entry_ids: str) -> list[OpenEntry]:
         if entry_id not in journal.pairs:
             raise ValidationError(f"There is no undo entry {entry_id!r}; it may have been removed.")
     return [journal.pairs[each] for each in entry_ids]
-
-
-def find_entry(journal: Journal, entry_id: str) -> OpenEntry:
-    return find_entries(journal, entry_id)[0]
 
 
 def refuse_running(pairs: Sequence[OpenEntry], directory: StoreDirectory) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
+from msgspec import Struct
+
 from robota.core.errors import StorageError
 from robota.core.private_directory import make_private_directories
 from robota.tools.files.directory import SystemCalls, open_descriptor, write_all
@@ -19,14 +21,14 @@ _PARTS = ("", "/blobs", "/caches", "/running", "/tmp")
 _LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class StoreDirectory:
-    __slots__ = ("_caches", "_system", "path", "temporary")
+class StoreDirectory(Struct, eq=False):
+    path: str
+    system: SystemCalls
+    _caches: dict[str, HashCache] = {}
 
-    def __init__(self, path: str, system: SystemCalls) -> None:
-        self.path = path
-        self.temporary = f"{path}/tmp"
-        self._system = system
-        self._caches: dict[str, HashCache] = {}
+    @property
+    def temporary(self) -> str:
+        return f"{self.path}/tmp"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -69,9 +71,9 @@ class StoreDirectory:
         if not cache.changed:
             return
         temporary = f"{self.temporary}/{os.urandom(8).hex()}"
-        with open_descriptor(self._system, temporary, CREATE, 0o600) as descriptor:
-            write_all(self._system, descriptor, cache.encode())
-        self._system.replace(temporary, self._cache_path(workspace))
+        with open_descriptor(self.system, temporary, CREATE, 0o600) as descriptor:
+            write_all(self.system, descriptor, cache.encode())
+        self.system.replace(temporary, self._cache_path(workspace))
         cache.changed = False
 
     def forget_caches(self) -> None:
@@ -81,14 +83,14 @@ class StoreDirectory:
     def remove_caches(self) -> None:
         self.forget_caches()
         for file in os.scandir(f"{self.path}/caches"):
-            self._system.unlink(file.path)
+            self.system.unlink(file.path)
 
     def remove_leftovers(self) -> None:
         for file in os.scandir(self.temporary):
-            self._system.unlink(file.path)
+            self.system.unlink(file.path)
         for file in os.scandir(f"{self.path}/running"):
             if not _is_locked(file.path):
-                self._system.unlink(file.path)
+                self.system.unlink(file.path)
 
     def _prepare(self) -> None:
         for part in _PARTS:

@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from robota.core.messages import Json
 from robota.core.tool import ToolResult
-from robota.tools.web.exchange import FetchError
-from robota.tools.web.fetch import Fetcher, Page, UnfollowedRedirect
+from robota.tools.web.fetch import Fetcher, FetchError, Page, UnfollowedRedirect
 from robota.tools.web.render import render_markdown
 from robota.tools.web.scan import Tag, scan_html
 from robota.tools.web.text import decode_body, frame_page, kind_of, looks_like_html

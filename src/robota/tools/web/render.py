@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from robota.tools.web.scan import Tag, scan_html
 
@@ -30,7 +30,7 @@ _BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
 def render_markdown(html: str, base: str) -> str:
     """The page's text; links are made absolute against `base`."""
-    renderer = _Renderer(base)
+    renderer = _Renderer(Paragraph(base))
     for token in scan_html(html):
         if isinstance(token, str):
             renderer.text(token)
@@ -54,21 +54,20 @@ class _Container(Struct):
         return self.marker if self.fresh else " " * len(self.marker)
 
 
-class _Renderer:
-    def __init__(self, base: str) -> None:
-        self._lines: list[str] = []
-        self._apart = False
-        """The next block is set off by an empty line."""
-        self._paragraph = Paragraph(base)
-        self._containers: list[_Container] = []
-        self._open: Counter[str] = Counter()
-        self._heading = 0
-        self._code: list[str] | None = None
-        self._language = ""
-        self._skipping = ""
-        self._skip_depth = 0
-        self._rows: list[list[str]] = []
-        self._in_cell = False
+class _Renderer(Struct, eq=False):
+    _paragraph: Paragraph
+    _lines: list[str] = []
+    _apart: bool = False
+    """The next block is set off by an empty line."""
+    _containers: list[_Container] = []
+    _open: Counter[str] = field(default_factory=Counter)
+    _heading: int = 0
+    _code: list[str] | None = None
+    _language: str = ""
+    _skipping: str = ""
+    _skip_depth: int = 0
+    _rows: list[list[str]] = []
+    _in_cell: bool = False
 
     # --- what comes in ---------------------------------------------------------------------------------
 

@@ -14,13 +14,13 @@ from urllib.parse import quote_plus, urlencode
 from msgspec import Struct
 
 from robota.core.errors import RobotaError
-from robota.core.jsontext import decode_leniently, encode, text_of
-from robota.core.messages import Json
+from robota.core.jsontext import decode_leniently, encode, object_of, text_of
+from robota.core.messages import Json, JsonObject
 from robota.core.plain_text import strip_controls
 from robota.core.tool import ToolResult
 from robota.http.errors import UrlError
 from robota.http.url import Url, canonical_host, parse_url
-from robota.tools.web.exchange import FetchError, Reply, bad_status, exchange
+from robota.tools.web.fetch import FetchError, Reply, bad_status, exchange
 from robota.tools.web.scan import strip_tags
 from robota.tools.web.text import defuse_marks
 
@@ -67,8 +67,8 @@ class BraveBackend:
         url = parse_url(f"{self._base}/res/v1/web/search?q={quote_plus(query)}&count={count}")
         headers = {"Accept": "application/json", "X-Subscription-Token": self._key}
         reply = await exchange("GET", url, headers=headers, timeout=self._timeout)
-        _check_status(reply, self.name, "BRAVE_API_KEY")
-        hits = _read_hits(_dig(reply, self.name, "web", "results"), "url", "description")
+        found = _read_reply(reply, self.name, "BRAVE_API_KEY").get("web")
+        hits = _read_hits(object_of(found).get("results"), "url", "description")
         return [SearchHit(strip_tags(hit.title), hit.url, strip_tags(hit.snippet)) for hit in hits]
 
 
@@ -87,8 +87,7 @@ class TavilyBackend:
         body = encode({"query": query, "max_results": min(limit, MAX_TAVILY_RESULTS)})
         url = parse_url(f"{self._base}/search")
         reply = await exchange("POST", url, headers=headers, body=body, timeout=self._timeout)
-        _check_status(reply, self.name, "TAVILY_API_KEY")
-        return _read_hits(_dig(reply, self.name, "results"), "url", "content")
+        return _read_hits(_read_reply(reply, self.name, "TAVILY_API_KEY").get("results"), "url", "content")
 
 
 class SearXNGBackend:
@@ -107,8 +106,7 @@ class SearXNGBackend:
                 f"The SearXNG server {self._base.authority} gives no JSON. Its owner can allow it: "
                 "add `json` to `search.formats` in settings.yml.",
             )
-        _check_status(reply, self.name, "SEARXNG_URL")
-        return _read_hits(_dig(reply, self.name, "results"), "url", "content")
+        return _read_hits(_read_reply(reply, self.name, "SEARXNG_URL").get("results"), "url", "content")
 
 
 class DuckDuckGoBackend:
@@ -283,24 +281,18 @@ def _check_base(address: str) -> Url:
     return url
 
 
-def _check_status(reply: Reply, service: str, variable: str) -> None:
+def _read_reply(reply: Reply, service: str, variable: str) -> JsonObject:
+    """The object that a service answered with; anything else has no results."""
     if reply.status in (401, 403):
         raise FetchError(
             "configuration", f"{service} refused the request (HTTP {reply.status}). Check {variable}."
         )
     if not 200 <= reply.status < 300:
         raise bad_status(reply.status, f"{service} answered")
-
-
-def _dig(reply: Reply, service: str, *path: str) -> Json:
-    """The list of results; an answer without one has found nothing."""
     try:
-        value: Json = decode_leniently(reply.body)
+        return object_of(decode_leniently(reply.body))
     except ValueError as error:
         raise FetchError("protocol", f"{service} did not answer in JSON. Try again later.") from error
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _read_hits(results: Json, url_key: str, snippet_key: str) -> list[SearchHit]:

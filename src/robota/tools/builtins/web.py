@@ -1,6 +1,6 @@
-"""The WebFetch tool: one web page as text for a model.
+"""WebFetch and WebSearch: one web page as text for a model, and the results of a search service.
 
-What the page says is framed as data with its origin. Whatever goes wrong is a sentence with advice on whether
+What a page says is framed as data with its origin. Whatever goes wrong is a sentence with advice on whether
 to try again.
 """
 
@@ -10,21 +10,25 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from robota.core.given import require_texts
+from robota.core.messages import JsonObject
 from robota.core.tool import ToolContext, ToolResult
 from robota.tools.function_tool import FunctionTool, text_beside
-from robota.tools.json_schema import arguments_schema, boolean, string
+from robota.tools.json_schema import arguments_schema, boolean, integer, string
 
-if TYPE_CHECKING:  # the network modules are loaded with the first page
+if TYPE_CHECKING:  # the network modules are loaded with the first call
     from ssl import SSLContext
 
     from robota.http.address import Resolve
+    from robota.tools.web.search import SearchBackend
 
 TIMEOUT_SECONDS = 30.0
 MAX_PAGE_BYTES = 5_000_000
 ALLOWED_HEADERS = ("Accept", "Accept-Language")
 """Headers a model may choose: they say what it would like to get, and nothing about who asks."""
+DEFAULT_LIMIT = 10
+MAX_LIMIT = 50
 
-PARAMETERS = arguments_schema(
+FETCH_PARAMETERS = arguments_schema(
     {
         "url": string("The address, http or https.", minLength=1),
         "prompt": string("What you are looking for on the page."),
@@ -36,6 +40,18 @@ PARAMETERS = arguments_schema(
         },
     },
     "url",
+)
+_DOMAINS: JsonObject = {"type": "array", "items": {"type": "string", "minLength": 1}}
+SEARCH_PARAMETERS = arguments_schema(
+    {
+        "query": string("What to search for.", minLength=1),
+        "limit": integer(
+            f"How many results to return. Default: {DEFAULT_LIMIT}, at most {MAX_LIMIT}.", minimum=1
+        ),
+        "allowed_domains": {**_DOMAINS, "description": "Only results of these domains."},
+        "blocked_domains": {**_DOMAINS, "description": "No results of these domains."},
+    },
+    "query",
 )
 
 
@@ -79,7 +95,9 @@ def web_fetch_tool(
         named = {name.title(): text for name, text in (headers or {}).items()}
         return await answer_with_page(fetcher, url, named, main_text=main_text)
 
-    return FunctionTool("WebFetch", text_beside(__file__), PARAMETERS, fetch_page, tool_class="inspect")
+    return FunctionTool(
+        "WebFetch", text_beside(__file__, 0), FETCH_PARAMETERS, fetch_page, tool_class="inspect"
+    )
 
 
 def _find_wrong_header(headers: Mapping[str, str]) -> str | None:
@@ -89,3 +107,29 @@ def _find_wrong_header(headers: Mapping[str, str]) -> str | None:
         if not (value.isascii() and value.isprintable()):
             return f"The value of the header {name!r} must be printable ASCII."
     return None
+
+
+def web_search_tool(
+    backend: SearchBackend | str | None = None, *, env: Mapping[str, str] | None = None
+) -> FunctionTool:
+    """The tool.
+
+    `backend` is a search service or the name of one: brave, tavily, searxng, duckduckgo. Without it the
+    environment decides at each call: BRAVE_API_KEY, TAVILY_API_KEY, SEARXNG_URL.
+    """
+
+    async def search(
+        query: str,
+        limit: float = DEFAULT_LIMIT,
+        allowed_domains: list[str] | None = None,
+        blocked_domains: list[str] | None = None,
+    ) -> ToolResult:
+        """Numbers may arrive as `3.0`, which JSON counts as an integer."""
+        from robota.tools.web.search import search_web  # noqa: PLC0415 - see above
+
+        count = min(int(limit), MAX_LIMIT)
+        return await search_web(backend, env, query, count, allowed_domains or (), blocked_domains or ())
+
+    return FunctionTool(
+        "WebSearch", text_beside(__file__, 1), SEARCH_PARAMETERS, search, tool_class="inspect"
+    )
