@@ -25,8 +25,8 @@ from robota.sessions.journal.conversation import (
     CutConversation,
 )
 from robota.sessions.journal.file.reader import read_journal
-from robota.sessions.journal.losses import LOST, salvage
 from robota.sessions.journal.port import JournalError, JournalProblem, Position
+from robota.sessions.journal.reconstruction import LOST, salvage
 from robota.sessions.journal.records import (
     KEPT_FIELDS,
     ClosedRecord,

@@ -25,8 +25,7 @@ from robota.core.run import CallOutcome, CutRun, RunResult, RunState
 from robota.core.tool_call import INTERRUPTED_CALL
 from robota.sessions.journal import records
 from robota.sessions.journal.decoding import methods_by_record
-from robota.sessions.journal.losses import salvage
-from robota.sessions.journal.reconstruction import Reconstruction
+from robota.sessions.journal.reconstruction import Reconstruction, salvage
 from robota.sessions.journal.records import CallEnded, Record, Unknown
 
 UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."
