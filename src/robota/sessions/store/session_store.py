@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import Json
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal.file.lock import JournalLock
+from robota.sessions.journal.file.line_file import JournalLock
 from robota.sessions.store.session_record import (
     SessionRecord,
     check_session_id,
