@@ -264,8 +264,7 @@ class ReplayJournal(MemoryJournal):
         for record in split_record(decode_line(self.make_line(body))):
             if self.closed_for_more or not self._accept(record.name):
                 continue
-            self._event = event
             record.seq = self.saved + 1
-            self.records.append(record)
+            self.keep(record, event)
             self._on_record(record.name)
         return self.saved
