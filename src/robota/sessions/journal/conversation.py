@@ -13,13 +13,7 @@ from msgspec import Struct, field
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import RobotaError, ValidationError
-from robota.core.messages import (
-    AssistantMessage,
-    Message,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from robota.core.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import CallOutcome, CutRun, RunResult, RunState
 from robota.core.tool_call import INTERRUPTED_CALL

@@ -26,21 +26,10 @@ from robota.core.jsontext import encode
 from robota.core.messages import AssistantMessage, Message, SystemMessage, TokenUsage, ToolMessage
 from robota.core.reply import usage_metadata
 from robota.core.tool_call import place_of, result_metadata
+from robota.sessions.journal import records
 from robota.sessions.journal.decoding import parse_arguments
 from robota.sessions.journal.pieces import Pieces
 from robota.sessions.journal.port import SessionJournal
-from robota.sessions.journal.records import (
-    Batch,
-    BatchBegan,
-    CallBegan,
-    CallEnded,
-    EmptyReply,
-    MessageRecord,
-    Record,
-    SessionBegan,
-    ToolMessageRecord,
-    Verdict,
-)
 from robota.sessions.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -70,15 +59,15 @@ class RecordWriter(Struct, eq=False):
         if first and self.journal.on_trouble is not None:
             self.journal.on_trouble(self.failure)
 
-    def write(self, record: Record) -> int:
+    def write(self, record: records.Record) -> int:
         """Append a record; its number."""
         record.ev = self.event
-        repeated = isinstance(record, SessionBegan) or (
-            isinstance(record, MessageRecord) and isinstance(record.message, SystemMessage)
+        repeated = isinstance(record, records.SessionBegan) or (
+            isinstance(record, records.MessageRecord) and isinstance(record.message, SystemMessage)
         )
         return self._append(self.redactor.json(encode(record), repeated=repeated), hold=False)
 
-    def write_clean(self, record: Record, *, hold: bool = False) -> int:
+    def write_clean(self, record: records.Record, *, hold: bool = False) -> int:
         """The same with one that holds nothing secret: it was looked at, or is our own.
 
         With `hold` it may wait for the next one.
@@ -100,10 +89,10 @@ class CallWriter(Struct, eq=False):
     _writer: RecordWriter
     _arguments: tuple[str, ...] = ()
     """Of each call of the last answer, as the model wrote them."""
-    _results: dict[int, tuple[str, CallEnded]] = {}
+    _results: list[tuple[str, records.CallEnded]] = []
     """Results without a message: the provider's id of the call, and the record."""
-    _batch: BatchBegan | None = None
-    _start: CallBegan | None = None
+    _batch: records.BatchBegan | None = None
+    _start: records.CallBegan | None = None
     """A call that was started and not decided about."""
     _start_event: int = 0
     batch_seq: int = 0
@@ -111,18 +100,18 @@ class CallWriter(Struct, eq=False):
 
     def begin_answer(self, message: AssistantMessage) -> None:
         self._arguments = tuple(call.arguments for call in message.tool_calls)
-        self._results = {}
+        self._results = []
 
     def begin_batch(self, event: ToolBatchStarted) -> None:
-        batch = Batch(mode=event.mode, max_concurrency=event.max_concurrency)
-        self._batch = BatchBegan(run=self._writer.run, round=event.round, batch=batch)
+        batch = records.Batch(mode=event.mode, max_concurrency=event.max_concurrency)
+        self._batch = records.BatchBegan(run=self._writer.run, round=event.round, batch=batch)
 
     def start(self, event: ToolStarted) -> None:
         batch, self._batch = self._batch, None
         self.flush()
         at = place_of(event.call_id)[1]
         same = at < len(self._arguments) and parse_arguments(self._arguments[at]) == event.arguments
-        self._start = CallBegan(
+        self._start = records.CallBegan(
             run=self._writer.run,
             round=event.round,
             index=at,
@@ -136,7 +125,7 @@ class CallWriter(Struct, eq=False):
         start, place = self._start, place_of(str(event.data["callId"]))
         if start is None or (start.round, start.index) != place:
             return False
-        start.verdict = convert(event.data, Verdict)
+        start.verdict = convert(event.data, records.Verdict)
         self._write_start()
         return True
 
@@ -157,12 +146,11 @@ class CallWriter(Struct, eq=False):
         self._writer.event = event.seq
         self._writer.write(record)
 
-    def _result(self, event: ToolEnded) -> CallEnded:
-        at = place_of(event.call_id)[1]
-        record = CallEnded(
+    def _result(self, event: ToolEnded) -> records.CallEnded:
+        record = records.CallEnded(
             run=self._writer.run,
             round=event.round,
-            index=at,
+            index=place_of(event.call_id)[1],
             tool_name=event.tool_name,
             outcome=event.outcome,
             content=event.content,
@@ -171,26 +159,25 @@ class CallWriter(Struct, eq=False):
             metadata=dict(event.metadata),
             duration=event.duration,
         )
-        self._results[at] = event.tool_call_id, record
+        self._results.append((event.tool_call_id, record))
         return record
 
-    def shorten(self, message: ToolMessage, index: int, round_number: int) -> ToolMessageRecord | None:
+    def shorten(
+        self, message: ToolMessage, index: int, round_number: int
+    ) -> records.ToolMessageRecord | None:
         """What the message says beyond its recorded result; `None` without one."""
-        for at, (call_id, ended) in self._results.items():  # noqa: B007 - the one it is left at
-            if call_id == message.tool_call_id:
-                break
-        else:
+        found = next((each for each in self._results if each[0] == message.tool_call_id), None)
+        if found is None:
             return None
-        del self._results[at]
-        if not self._results:
-            self._results = {}  # an emptied table keeps its size
+        self._results.remove(found)
+        ended = found[1]
         result, name = ended.to_result(), ended.tool_name
         metadata = result_metadata(result, name, ended.round)
-        return ToolMessageRecord(
+        return records.ToolMessageRecord(
             run=self._writer.run,
             round=round_number,
             index=index,
-            result=at,
+            result=ended.index,
             id=message.id,
             sent_at=message.timestamp,
             tool_name=None if message.name == name else message.name,
@@ -262,7 +249,7 @@ class MessageWriter(Struct, eq=False):
         if isinstance(message, AssistantMessage):
             self.answer = message.content
             self._calls.begin_answer(message)
-        record = MessageRecord(
+        record = records.MessageRecord(
             run=self._writer.run,
             round=event.round,
             index=event.index,
@@ -278,7 +265,9 @@ class MessageWriter(Struct, eq=False):
             self._writer.write(record)
 
     def write_empty(self, event: ProviderResponseRaw, rest: Pieces | None) -> None:
-        record = EmptyReply(run=self._writer.run, round=event.round, message=event.response, rest=rest)
+        record = records.EmptyReply(
+            run=self._writer.run, round=event.round, message=event.response, rest=rest
+        )
         record.error = None if event.error is None else dict(event.error)
         self._writer.write(record)
 
