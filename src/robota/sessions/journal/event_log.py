@@ -35,15 +35,12 @@ from robota.sessions.redaction import Redactor
 _RESTARTS = (records.HistoryCleared, records.HistoryRewound, records.SessionResumed)
 """Records after which the running checksum of the history begins anew."""
 _RECORD_NAMES: dict[type[Event], str] = {events.ContextUpdated: "context"}
-
-
-def _add_piece(log: EventLog, piece: StreamPiece) -> None:
-    log.stream.add(piece)
-
-
-def _take_task(log: EventLog, event: events.BackgroundTaskChanged) -> None:
-    if not is_only_shown(event):
-        log.take_any(event)
+_AS_THEY_ARE = (
+    events.ContextLoaded, events.SummaryCalled, events.SessionShutdown, events.ServerToolUsed,
+    events.ProviderRetried, events.Noticed, events.Compacted, events.ModelChanged, events.SettingsChanged,
+    events.BackgroundGroupChanged, events.QuestionAsked, events.QuestionClosed,
+)  # fmt: skip
+"""Events that are written as they are."""
 
 
 class EventLog:
@@ -144,6 +141,9 @@ class EventLog:
         return [piece for piece in held if isinstance(piece, TurnEvent)]
 
     # --- the events of a run --------------------------------------------------------------------------
+
+    def take_piece(self, piece: StreamPiece) -> None:
+        self.stream.add(piece)
 
     def take_progress(self, piece: events.ToolProgressed) -> None:
         shown = self._shown[piece.call_id] = self._shown.get(piece.call_id, 0) + len(piece.text)
@@ -288,6 +288,10 @@ class EventLog:
             self.reach(event)
             self.writer.write(records.SubagentRecord(agent_id=event.agent_id, inner=to_builtins(event.inner)))
 
+    def take_task(self, event: events.BackgroundTaskChanged) -> None:
+        if not is_only_shown(event):
+            self.take_any(event)
+
     def take_any(self, event: Event) -> None:
         """An event that is written as it is."""
         self.reach(event)
@@ -299,7 +303,7 @@ class EventLog:
 EventLog.HANDLERS = {
     **dict.fromkeys(
         (events.TextDelta, events.ReasoningDelta, events.ToolInputDelta, events.ProviderNativeRawPayload),
-        _add_piece,
+        EventLog.take_piece,
     ),
     events.ToolProgressed: EventLog.take_progress,
     events.RunStarted: EventLog.take_start,
@@ -316,20 +320,9 @@ EventLog.HANDLERS = {
     events.PermissionDecided: EventLog.take_decision,
     events.ContextUpdated: EventLog.take_context,
     events.HookExecuted: EventLog.take_data,
-    events.ContextLoaded: EventLog.take_any,
-    events.SummaryCalled: EventLog.take_any,
-    events.SessionShutdown: EventLog.take_any,
-    events.ServerToolUsed: EventLog.take_any,
-    events.ProviderRetried: EventLog.take_any,
-    events.Noticed: EventLog.take_any,
-    events.Compacted: EventLog.take_any,
-    events.ModelChanged: EventLog.take_any,
-    events.SettingsChanged: EventLog.take_any,
+    **dict.fromkeys(_AS_THEY_ARE, EventLog.take_any),
     events.SubagentEvent: EventLog.take_subagent,
-    events.BackgroundTaskChanged: _take_task,
-    events.BackgroundGroupChanged: EventLog.take_any,
-    events.QuestionAsked: EventLog.take_any,
-    events.QuestionClosed: EventLog.take_any,
+    events.BackgroundTaskChanged: EventLog.take_task,
 }
 
 

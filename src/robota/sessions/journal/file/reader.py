@@ -60,11 +60,7 @@ def read_lines(
     offset = 0
     if start is not None:
         offset, scan.numbers = start.offset, _Numbers(start.seq)
-    cutter = LineCutter(offset)
-    for block in _blocks(files, path, offset):
-        for cut in cutter.feed(block):
-            yield from scan.take(cut)
-    for cut in cutter.finish():
+    for cut in LineCutter(offset).cut(_blocks(files, path, offset)):
         yield from scan.take(cut)
     yield from scan.numbers.missing()
 
