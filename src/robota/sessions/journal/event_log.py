@@ -28,8 +28,7 @@ from robota.sessions.journal.file.file_journal import FileJournal
 from robota.sessions.journal.port import SessionJournal
 from robota.sessions.journal.records import Record
 from robota.sessions.journal.stream_run import StreamPiece
-from robota.sessions.journal.stream_writer import StreamWriter
-from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter
+from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter, StreamWriter
 from robota.sessions.redaction import Redactor
 
 _RESTARTS = (records.HistoryCleared, records.HistoryRewound, records.SessionResumed)
