@@ -27,7 +27,7 @@ from robota.sessions.journal import records
 from robota.sessions.journal.file.file_journal import FileJournal
 from robota.sessions.journal.port import SessionJournal
 from robota.sessions.journal.records import Record
-from robota.sessions.journal.stream_run import StreamPiece
+from robota.sessions.journal.stream_run import StreamPiece, StreamRun
 from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter, StreamWriter
 from robota.sessions.redaction import Redactor
 
@@ -54,7 +54,7 @@ class EventLog:
         self.journal = journal
         self.writer = RecordWriter(journal, Redactor() if redactor is None else redactor)
         self.calls = CallWriter(self.writer)
-        self.stream = StreamWriter(self.writer, self.calls.flush)
+        self.stream = StreamWriter(self.writer, StreamRun(self.writer.redactor), self.calls.flush)
         self.messages = MessageWriter(self.writer, self.stream, self.calls)
         self._tools: Any = None
         self._web: Any = None
@@ -119,7 +119,7 @@ class EventLog:
     def end_run(self, *, calls: bool = True) -> None:
         """Another record follows: write what is left of the run of pieces, and what else waits. A remark on
         the start of a call leaves that waiting: one that was never begun goes with its result."""
-        if self.stream.pending:
+        if self.stream.reply.pieces:
             self.stream.close_run()
         if self._before is not None:
             self._write_before()
@@ -238,7 +238,7 @@ class EventLog:
         self.calls.begin_batch(event)
 
     def take_tool_start(self, event: events.ToolStarted) -> None:
-        if self.stream.pending:
+        if self.stream.reply.pieces:
             self.stream.close_run()
         self.calls.start(event)
         self.stream.start_moment()

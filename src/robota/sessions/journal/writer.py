@@ -9,8 +9,8 @@ and before other records.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from msgspec import UNSET, Raw, Struct, convert
@@ -35,9 +35,6 @@ from robota.sessions.journal.pieces import Pieces
 from robota.sessions.journal.port import SessionJournal
 from robota.sessions.journal.stream_run import StreamPiece, StreamRun
 from robota.sessions.redaction import Redactor
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
 
 _decode_members = Decoder(dict[str, Raw]).decode
 INLINE_LIMIT = 32 * 1024
@@ -217,42 +214,32 @@ class CallWriter(Struct, eq=False):
             self.batch_seq = seq
 
 
-class StreamWriter:
-    __slots__ = ("_also", "_loop", "_size", "_stream", "_tail", "_tail_timer", "_timer", "_writer")
-
-    def __init__(self, writer: RecordWriter, also: Callable[[], None]) -> None:
-        """`also` writes what else waits, when the moment is over."""
-        self._writer = writer
-        self._also = also
-        self._stream = StreamRun(writer.redactor)
-        self._timer: TimerHandle | None = None
-        self._loop: AbstractEventLoop | None = None
-        """Where the timer runs: a session may be used in one loop after another."""
-        self._size = 0
-        self._tail = ""
-        """What was written last of words that wait."""
-        self._tail_timer: TimerHandle | None = None
-
-    @property
-    def pending(self) -> bool:
-        return bool(self._stream.pieces)
+class StreamWriter(Struct, eq=False):
+    _writer: RecordWriter
+    reply: StreamRun
+    """The pieces that wait."""
+    _also: Callable[[], None]
+    """Writes what else waits, when the moment is over."""
+    _timer: asyncio.TimerHandle | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    """Where the timer runs: a session may be used in one loop after another."""
+    _size: int = 0
+    _tail: str = ""
+    """What was written last of words that wait."""
+    _tail_timer: asyncio.TimerHandle | None = None
 
     def begin_reply(self) -> None:
-        self._stream.begin_reply()
+        self.reply.begin_reply()
         if (self._timer or self._tail_timer) is not None and self._loop is not _running_loop():
             self._timer = self._tail_timer = None
         self._tail = ""
-
-    def has_shown(self, message: AssistantMessage) -> bool:
-        """Whether what the model wrote of this message stands in the journal word for word."""
-        return self._stream.has_shown(message)
 
     def add(self, piece: StreamPiece) -> None:
         if type(piece) is TextDelta:
             if not piece.sequence:
                 return  # the separator before every later round, which the loader knows about
             self._size += len(piece.text) + (len(piece.raw) if piece.raw is not None else 0)
-        self._stream.pieces.append(piece)
+        self.reply.pieces.append(piece)
         if self._size > RUN_BYTES:
             self._write(final=False)
         elif self._timer is None:
@@ -271,17 +258,17 @@ class StreamWriter:
         """What is left of the reply, for the record of its message; `None` for nothing."""
         self._size = 0
         self._forget_tail()
-        if not self._stream.pieces:
+        if not self.reply.pieces:
             return None
-        rest = self._stream.take(final=True)
+        rest = self.reply.take(final=True)
         if rest is not None:
-            self._writer.event = self._stream.reached
+            self._writer.event = self.reply.reached
         return rest
 
     def take_unwritten(self) -> list[StreamPiece]:
         """Write what may be written; what the journal then still lacks, because a secret may begin in it."""
         self._write(final=False)
-        return list(self._stream.pieces)
+        return list(self.reply.pieces)
 
     def start_moment(self) -> None:
         """Something else waits: see that the time runs."""
@@ -312,37 +299,34 @@ class StreamWriter:
         self._write(final=final)
         self._also()
         self._writer.journal.release()
-        if self._stream.pieces and self._tail_timer is None and self._loop is not None:
+        if self.reply.pieces and self._tail_timer is None and self._loop is not None:
             self._tail_timer = self._loop.call_later(TAIL_SECONDS - RUN_SECONDS, self._write_tail)
 
     def _write_tail(self) -> None:
         """Have what a user sees on record, although it is not clear yet how it will be written in the end."""
         self._tail_timer = None
         self._write(final=False)
-        tail = self._stream.tail()
+        tail = self.reply.tail()
         if tail and tail != self._tail:
-            number = self._stream.pieces[0].round
-            self._writer.write_clean(
-                records.Stream(run=self._writer.run, round=number, pieces=Pieces(tail=tail))
-            )
+            number = self.reply.pieces[0].round
+            rest = Pieces(tail=tail)
+            self._writer.write_clean(records.Stream(run=self._writer.run, round=number, pieces=rest))
             self._writer.journal.release()
         self._tail = tail
 
     def _write(self, *, final: bool) -> None:
         self._size = 0
-        stream = self._stream
-        if not stream.pieces:
+        reply = self.reply
+        if not reply.pieces:
             return
-        number = stream.pieces[0].round
-        pieces = stream.take(final=final)
+        number = reply.pieces[0].round
+        pieces = reply.take(final=final)
         if pieces is not None:
-            self._writer.event = stream.reached
+            self._writer.event = reply.reached
             self._writer.write_clean(records.Stream(run=self._writer.run, round=number, pieces=pieces))
 
 
-def _running_loop() -> AbstractEventLoop | None:
-    import asyncio  # noqa: PLC0415 - mostly a run is under way, and this is a look-up
-
+def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -426,7 +410,7 @@ class MessageWriter(Struct, eq=False):
     def _is_plain(self, message: AssistantMessage) -> bool:
         """Whether a reply is known to be without secrets: by what its stream has shown, and by its facts. To
         look at a whole record costs more than to write it."""
-        if not self._stream.has_shown(message) or not message.metadata.keys() <= ORDINARY_METADATA:
+        if not self._stream.reply.has_shown(message) or not message.metadata.keys() <= ORDINARY_METADATA:
             return False
         words = [str(fact) for fact in message.metadata.values() if type(fact) is not int]
         for call in message.tool_calls:
