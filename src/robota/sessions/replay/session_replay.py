@@ -18,9 +18,9 @@ from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sessions.changes import rewind, take_back_rewind
+from robota.sessions.follow import EventReader
 from robota.sessions.journal import records
 from robota.sessions.journal.entries import EntryFold, LogEntry, SessionLogReader
-from robota.sessions.journal.events import EventReader
 from robota.sessions.journal.records import Record
 from robota.sessions.options import (
     CompactionOptions,
