@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from robota.core.hooks.matching import MatchesRule
     from robota.core.tool_call import PreparedCall
     from robota.sessions.permissions.judgement import Terms
+    from robota.sessions.replay.session_replay import SegmentReplay
     from robota.sessions.session import Session
 
 
@@ -60,7 +61,7 @@ class ReplayProvider(Struct, eq=False):
         if not replies:
             await world.stop_here("reply of the model")
         reply = replies.popleft()
-        world.on_request(world.action)
+        world.replay.offer_tools(world.action)  # the next request has what it had
         for piece in reply.pieces:
             if isinstance(piece, Meanwhile):
                 world.clock.do(piece.record)
@@ -239,20 +240,13 @@ def _is_cut(decision: Verdict) -> bool:
 
 
 class ReplayJournal(MemoryJournal):
-    """Takes records, each for itself, if `accept` wants them, and says so to `on_record`."""
+    """Takes records, each for itself, if the replay accepts them, and says so."""
 
-    def __init__(
-        self,
-        session_id: str,
-        before: Position,
-        accept: Callable[[str], bool],
-        on_record: Callable[[str], None],
-    ) -> None:
+    def __init__(self, session_id: str, before: Position, replay: SegmentReplay) -> None:
         """`before` is where the recording was when this part of it began."""
         super().__init__(session_id, first=before.record + 1)
         self._before = before
-        self._accept = accept
-        self._on_record = on_record
+        self._replay = replay
         self.closed_for_more = False
         """What comes now is no part of the journal."""
 
@@ -262,9 +256,9 @@ class ReplayJournal(MemoryJournal):
 
     def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
         for record in split_record(decode_line(self.make_line(body))):
-            if self.closed_for_more or not self._accept(record.name):
+            if self.closed_for_more or not self._replay.accept(record.name):
                 continue
             record.seq = self.saved + 1
             self.keep(record, event)
-            self._on_record(record.name)
+            self._replay.note_record(record.name)
         return self.saved
