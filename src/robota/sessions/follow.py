@@ -243,7 +243,9 @@ class Follower:
             if self._known is not None:
                 batch = await asyncio.to_thread(list, islice(self._known, BATCH))
                 if not batch:
-                    self._end_known()
+                    self._known = None
+                    if not self._bounded:  # a journal opened meanwhile was read beyond the moment of joining
+                        self._queue = deque(event for event in self._queue if event.seq > self.after)
             else:
                 batch, self._unwritten = [*self._unwritten, *self._queue], []
                 self._queue.clear()
@@ -255,11 +257,6 @@ class Follower:
             if self._lost and not self._queue:
                 self._join()
         return []
-
-    def _end_known(self) -> None:
-        self._known = None
-        if not self._bounded:  # a journal that was opened meanwhile was read beyond the moment of joining
-            self._queue = deque(event for event in self._queue if event.seq > self.after)
 
     async def _wait(self) -> bool:
         """Until something has come; false when somebody wants to go on without it."""

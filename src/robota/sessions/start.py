@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -17,7 +18,7 @@ from robota.core.messages import HistoryEntry, Json, Message, ToolMessage, is_ch
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import RunResult, RunState
 from robota.sessions.background import BackgroundWork
-from robota.sessions.files import REAL_FILES, Files, opened
+from robota.sessions.files import REAL_FILES, Files
 from robota.sessions.journal import records
 from robota.sessions.journal.conversation import (
     CONVERSATION_RECORDS,
@@ -190,7 +191,11 @@ def restore(
         position = _find_end(path, session_id)
         items = read_journal(path, session_id=session_id, events=_WANTED)
         start = fold_journal(items, session_id, step=wanted, unanswered=unanswered, ports=ports)
-        if not start.last_seq and (known := _load_original(store, session_id)) is not None:
+        known = None
+        if not start.last_seq:  # a log of the TypeScript original; the record beside it has what it lacks
+            with suppress(StorageError):
+                known = store.load_snapshot(session_id)
+        if known is not None:
             if len(start.messages) <= len(known.messages):  # its log says less
                 start = _from_snapshot(known, wanted, unanswered, ports)
             else:
@@ -217,20 +222,11 @@ def restore(
     return start
 
 
-def _load_original(store: SessionStore, session_id: str) -> SessionRecord | None:
-    """The record beside a log of the TypeScript original, which has what such a log does not say."""
-    try:
-        return store.load_snapshot(session_id)
-    except StorageError:
-        return None
-
-
 def _find_end(path: str, session_id: str) -> Position | None:
-    from robota.sessions.journal.file.tail import find_end  # noqa: PLC0415 - not for those who only list
+    from robota.sessions.journal.file.tail import find_last  # noqa: PLC0415 - not for those who only list
 
     try:
-        with opened(REAL_FILES, path) as fd:
-            return find_end(REAL_FILES, fd, path, session_id).last
+        return find_last(REAL_FILES, path, session_id)
     except (OSError, JournalError):  # it can be read, if at all, and not be written: whoever tries is told
         return None
 

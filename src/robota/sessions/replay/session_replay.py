@@ -258,11 +258,11 @@ class SegmentReplay:
 
     def do_aside(self, aside: Record) -> None:
         """Do to the session what was done to it in the middle of something else, or beside everything."""
-        limits = isinstance(aside, records.SessionChange) and aside.change == "budget"
-        if isinstance(aside, records.SessionChange) and limits and not (aside.value and self.knows_spending):
-            self.session.log.note_change("budget", aside.value)
-        else:
-            _do_aside(self.session, aside)
+        match aside:
+            case records.SessionChange(change="budget", value=limits) if not (limits and self.knows_spending):
+                self.session.log.note_change("budget", limits)
+            case _:
+                _do_aside(self.session, aside)
 
     def accept(self, event: str) -> bool:
         self.journal.closed_for_more = beyond = self.world.is_beyond(event)
