@@ -16,11 +16,11 @@ from robota.core.questions import PermissionQuestion, Question, read_answer
 from robota.core.tool import Tool, ToolClass, ToolContext, ToolResult
 from robota.sessions.journal.decoding import decode_line, split_record
 from robota.sessions.journal.port import MemoryJournal, Position
-from robota.sessions.journal.records import RunContinued, SessionChange, Verdict
+from robota.sessions.journal.records import Record, RunContinued, SessionChange, Verdict
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.questions import Questions, Settled
-from robota.sessions.replay.recorded import ASKED, CLOSED, DECISION, Meanwhile
+from robota.sessions.replay.recorded import ASKED, CLOSED, DECISION
 from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.world import ReplayWorld
 
@@ -63,8 +63,8 @@ class ReplayProvider(Struct, eq=False):
         reply = replies.popleft()
         world.replay.offer_tools(world.action)  # the next request has what it had
         for piece in reply.pieces:
-            if isinstance(piece, Meanwhile):
-                world.clock.do(piece.record)
+            if isinstance(piece, Record):
+                world.clock.do(piece)
             elif request.want_raw or not isinstance(piece, NativePayload | TextChunk):
                 yield piece
             elif isinstance(piece, TextChunk):
