@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
+from zlib import crc32
 
 from msgspec import convert, to_builtins
 
@@ -47,7 +48,7 @@ class EventLog:
 
     __slots__ = (
         "_before", "_model", "_prompt", "_shown", "_synced_batch", "_syncing", "_tools", "_web", "calls",
-        "has_effects", "journal", "messages", "stream", "writer",
+        "failure", "has_effects", "journal", "messages", "stream", "writer",
     )  # fmt: skip
 
     def __init__(self, journal: SessionJournal, redactor: Redactor | None = None) -> None:
@@ -66,6 +67,8 @@ class EventLog:
         self._synced_batch = 0
         self._syncing: asyncio.Lock | None = None
         self.has_effects = False  # tools have changed the world since the last sync
+        self.failure = ""
+        """What could not be written, for another reason than the disk."""
 
     # --- what a session calls -------------------------------------------------------------------------
 
@@ -76,7 +79,7 @@ class EventLog:
         """A record that no event stands for."""
         self.end_run(calls=not isinstance(record, records.EntryRecord))
         if isinstance(record, _RESTARTS):
-            self.messages.restart()
+            self.messages.crc = 0
         elif isinstance(record, records.RunContinued):
             self.writer.run += 1
             record.run = self.writer.run
@@ -114,7 +117,11 @@ class EventLog:
         await self.journal.aclose()
 
     def fail(self, event: Event, error: Exception) -> None:
-        self.writer.fail(event.name, error)
+        """An event could not be written: the session goes on, and whoever looks is told what is missing."""
+        first, journal, what = not self.failure, self.journal, f"{type(error).__name__}: {error}"
+        self.failure = f"The journal {journal.path} has no record of an event ({event.name}): {what}."
+        if first and journal.on_trouble is not None:
+            journal.on_trouble(self.failure)
 
     def end_run(self, *, calls: bool = True) -> None:
         """Another record follows: write what is left of the run of pieces, and what else waits. A remark on
@@ -207,7 +214,7 @@ class EventLog:
             round=event.round,
             provider=event.provider if news else None,
             model=event.model if news else None,
-            history=(len(view), self.messages.checksum),
+            history=(len(view), f"{self.messages.crc:08x}"),
             extra=extra,  # type: ignore[arg-type]  # a user message it is
             tools=None if same else event.tools,
             options=event.options,
@@ -269,8 +276,7 @@ class EventLog:
 
     def take_mark(self, event: events.CompactionMarked) -> None:
         self.reach(event)
-        self.messages.restart()
-        self.messages.note(event.message)
+        self.messages.crc = crc32(event.message.id.encode())
         self.writer.write(records.MarkRecord(epoch=event.epoch, message=event.message))
 
     def take_init(self, event: events.SessionInit) -> None:
