@@ -26,7 +26,7 @@ from robota.core.events import (
 )
 from robota.core.tool import ToolContext
 from robota.sessions.background import EVENTS_KEPT
-from robota.sessions.journal.events import EventReader
+from robota.sessions.follow import EventReader
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.records import Record
 from robota.sessions.permissions.live_rules import PermissionRules

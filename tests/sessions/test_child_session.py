@@ -132,7 +132,7 @@ def _is_delta(event: object) -> bool:
 
 
 async def _read_all(studio: Studio) -> Any:
-    from robota.sessions.journal.events import EventReader
+    from robota.sessions.follow import EventReader
     from robota.sessions.journal.port import JournalProblem
 
     reader = EventReader()

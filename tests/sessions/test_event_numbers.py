@@ -28,8 +28,7 @@ from robota.core.provider import ChatRequest, ReasoningChunk, ToolInputChunk
 from robota.core.tool import ToolContext
 from robota.core.tool_call import NOT_STARTED
 from robota.core.tool_round import PROGRESS_KEPT
-from robota.sessions.follow import Follower
-from robota.sessions.journal.events import EventReader
+from robota.sessions.follow import EventReader, Follower
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.records import Record
 from robota.sessions.permissions.live_rules import PermissionRules

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from robota.core.messages import JsonObject
 from robota.sessions.journal.file.file_journal import FileJournal
-from robota.sessions.journal.logged import LoggedJournal
-from robota.sessions.journal.port import MemoryJournal, SessionJournal
+from robota.sessions.journal.port import LoggedJournal, MemoryJournal, SessionJournal
 from robota.sessions.store.session_store import SessionStore
 from robota.testing.journal_conformance import JournalConformance
 

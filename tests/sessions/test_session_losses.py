@@ -11,7 +11,7 @@ from tests.support.session_options import resume_session
 
 from robota.core.jsontext import decode
 from robota.core.messages import AssistantMessage, ToolMessage
-from robota.sessions.journal.losses import LOST_ANSWER, LOST_MESSAGE, LOST_RESULT
+from robota.sessions.journal.reconstruction import LOST_ANSWER, LOST_MESSAGE, LOST_RESULT
 from robota.sessions.options import SessionOptions
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.start import restore

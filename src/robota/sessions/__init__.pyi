@@ -13,10 +13,10 @@ from robota.sessions.export.markdown import export_markdown as export_markdown
 from robota.sessions.journal.entries import SessionLogReader as SessionLogReader
 from robota.sessions.journal.entries import load_session_log_entries as load_session_log_entries
 from robota.sessions.journal.event_log import FileSessionLogger as FileSessionLogger
-from robota.sessions.journal.logged import SessionLogger as SessionLogger
 from robota.sessions.journal.port import JournalError as JournalError
 from robota.sessions.journal.port import SessionJournal as SessionJournal
 from robota.sessions.journal.port import SessionLockedError as SessionLockedError
+from robota.sessions.journal.port import SessionLogger as SessionLogger
 from robota.sessions.options import CompactionOptions as CompactionOptions
 from robota.sessions.options import HookOptions as HookOptions
 from robota.sessions.options import JournalOptions as JournalOptions

@@ -14,7 +14,7 @@ from robota.core.conversation import ConversationStore
 from robota.core.errors import ValidationError
 from robota.core.messages import AssistantMessage, Message, ToolMessage, chat_entry_to_message, is_chat_entry
 from robota.core.ports import REAL_WORLD, Ports
-from robota.sessions.journal.losses import LOST, LOST_RESULT
+from robota.sessions.journal.reconstruction import LOST, LOST_RESULT
 from robota.sessions.redaction import REDACTED
 from robota.sessions.store.session_record import CHANGED
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from robota.core.plugin import Plugin
     from robota.sessions.compaction.sections import CompactionSection
     from robota.sessions.hooks import HookPort
-    from robota.sessions.journal.logged import SessionLogger
-    from robota.sessions.journal.port import SessionJournal
+    from robota.sessions.journal.port import SessionJournal, SessionLogger
     from robota.sessions.permissions.approval_desk import RuleSaver
     from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
     from robota.sessions.questions import QuestionHandler, Questions

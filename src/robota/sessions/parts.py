@@ -21,6 +21,7 @@ from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import Tool
 from robota.sessions.hooks import HookPort, LiveHooks
 from robota.sessions.journal.event_log import EventLog
+from robota.sessions.journal.port import LoggedJournal
 from robota.sessions.log import SessionLog
 from robota.sessions.options import SessionOptions
 from robota.sessions.questions import PermissionHandler, QuestionHandler, Questions
@@ -128,8 +129,6 @@ def make_event_log(
             session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
         )
     if wanted.logger is not None:
-        from robota.sessions.journal.logged import LoggedJournal  # noqa: PLC0415 - few have one
-
         whose = f"{session_id}/{options.agent_id}" if options.agent_id else session_id
         journal = LoggedJournal(whose, wanted.logger, journal)
     return None if journal is None else EventLog(journal, secrets.redactor)

@@ -7,7 +7,9 @@ cost more with every prompt. A store without a journal gets each one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Raw, Struct, field
@@ -17,8 +19,6 @@ from robota.core.jsontext import encode
 from robota.core.messages import HistoryEntry, JsonObject, Message, SystemMessage
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future, TimerHandle
-
     from robota.sessions.log import SessionLog
     from robota.sessions.redaction import Redactor
     from robota.sessions.store.session_record import SessionRecord
@@ -70,11 +70,11 @@ class Snapshots(Struct, eq=False):
     _log: SessionLog
     _make_record: Callable[[RedactedHistory], Callable[[], SessionRecord | JsonObject]]
     _redacted: RedactedHistory = field(default_factory=RedactedHistory)
-    _saving: Future[None] | None = None
+    _saving: asyncio.Future[None] | None = None
     """One is being written, in a thread."""
     _saved_at: int = 0
-    _timer: TimerHandle | None = None
-    _loop: AbstractEventLoop | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
     trouble: str = ""
     """Why the last one could not be written."""
 
@@ -83,18 +83,15 @@ class Snapshots(Struct, eq=False):
         if self._store is None or not self._log.opened or self._log.copy is not None:
             return
         if self._log.journal is None:
-            self.save()
+            with self._noting():
+                self._store.save(self._make_record(self._redacted)())
         elif (written := self._written()) <= SMALL_JOURNAL or written - self._saved_at >= written * GROWTH:
-            import asyncio  # noqa: PLC0415 - a loop is running, so this is a look-up
-
             loop = asyncio.get_running_loop()
             if self._timer is None or self._loop is not loop:  # that of another loop may never come
                 self._loop, self._timer = loop, loop.call_later(MOMENT, self._save_aside)
 
     def _save_aside(self) -> None:
         """Write one in a thread, so that a large one holds nobody up."""
-        import asyncio  # noqa: PLC0415 - likewise
-
         self._timer = None
         if self._store is not None and self._saving is None:
             self._saving = future = asyncio.ensure_future(self._save_in_thread())
@@ -111,33 +108,23 @@ class Snapshots(Struct, eq=False):
             await self._save_in_thread()
 
     async def _save_in_thread(self) -> None:
-        import asyncio  # noqa: PLC0415 - likewise
-
-        written = self._written()
-        try:
+        with self._noting():
             assert self._store is not None
-            save, make = self._store.save, self._make_record(self._redacted)
+            written, save, make = self._written(), self._store.save, self._make_record(self._redacted)
             await asyncio.to_thread(lambda: save(make()))
-        except Exception as error:  # noqa: BLE001 - a store may be anybody's; the journal does not need it
-            self._note_failure(error)
-        else:
-            self.trouble, self._saved_at = "", written
+            self._saved_at = written
 
-    def save(self) -> None:
-        """Write one at once: for a store that is all there is."""
-        assert self._store is not None
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Take note of how it went, and tell the user of the first failure."""
         try:
-            self._store.save(self._make_record(self._redacted)())
-        except Exception as error:  # noqa: BLE001 - likewise
-            self._note_failure(error)
+            yield
+        except Exception as error:  # noqa: BLE001 - a store may be anybody's; the journal does not need it
+            before, self.trouble = self.trouble, f"The session could not be saved: {from_unknown(error)}"
+            if not before:
+                self._log.notice(self.trouble)
         else:
             self.trouble = ""
-
-    def _note_failure(self, error: Exception) -> None:
-        trouble = f"The session could not be saved: {from_unknown(error)}"
-        if not self.trouble:
-            self._log.notice(trouble)
-        self.trouble = trouble
 
     def _written(self) -> int:
         journal = self._log.journal

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -17,7 +18,8 @@ from robota.core.messages import HistoryEntry, Json, Message, ToolMessage, is_ch
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import RunResult, RunState
 from robota.sessions.background import BackgroundWork
-from robota.sessions.files import REAL_FILES, Files, opened
+from robota.sessions.files import REAL_FILES, Files
+from robota.sessions.journal import records
 from robota.sessions.journal.conversation import (
     CONVERSATION_RECORDS,
     UNKNOWN_EFFECTS,
@@ -25,25 +27,8 @@ from robota.sessions.journal.conversation import (
     CutConversation,
 )
 from robota.sessions.journal.file.reader import read_journal
-from robota.sessions.journal.losses import LOST, salvage
 from robota.sessions.journal.port import JournalError, JournalProblem, Position
-from robota.sessions.journal.records import (
-    KEPT_FIELDS,
-    ClosedRecord,
-    GroupRecord,
-    InboxRecord,
-    KeptField,
-    MessageRecord,
-    Record,
-    SessionBegan,
-    SessionChange,
-    SessionEnded,
-    SessionFacts,
-    SessionResumed,
-    TaskRecord,
-    Unknown,
-    UserRecord,
-)
+from robota.sessions.journal.reconstruction import LOST, salvage
 from robota.sessions.usage.past_usage import USAGE_RECORDS, PastUsage, Spent
 
 if TYPE_CHECKING:
@@ -55,10 +40,10 @@ LEFT_OUT = "Error: not known here. The conversation goes on from a point before 
 _WANTED = (
     CONVERSATION_RECORDS
     | USAGE_RECORDS
-    | {kind.name for kind in (SessionBegan, SessionChange, SessionEnded, InboxRecord, ClosedRecord)}
-    | {TaskRecord.name, GroupRecord.name}
+    | {kind.name for kind in (records.SessionBegan, records.SessionChange, records.SessionEnded)}
+    | {kind.name for kind in (records.InboxRecord, records.ClosedRecord)}
+    | {kind.name for kind in (records.TaskRecord, records.GroupRecord)}
 )
-
 _HARMLESS = ("torn", "joined", "repeated", "reordered", "version", "unchecked")
 """Problems of a journal that has lost nothing but what was being written at its end."""
 
@@ -72,12 +57,12 @@ class SessionStart(Struct, eq=False):
     """The run that a crash cut."""
     results: dict[str, RunResult] = {}
     """How runs ended whose prompts had an id, by that."""
-    inbox: dict[str, InboxRecord | None] = {}
+    inbox: dict[str, records.InboxRecord | None] = {}
     """What waits to be told to the model, by id; `None` for what it was told."""
     answers: dict[str, Json] = {}
     """What was answered to questions of the last run, by id."""
     background: BackgroundWork = field(default_factory=BackgroundWork)
-    facts: SessionFacts = field(default_factory=SessionFacts)
+    facts: records.SessionFacts = field(default_factory=records.SessionFacts)
     """What it was begun with."""
     _changes: dict[str, Json] = {}
     created_at: str = ""
@@ -136,48 +121,50 @@ class SessionStart(Struct, eq=False):
         system = self.conversation.system
         return system.content if system is not None else self.facts.system_prompt or None
 
-    def take(self, record: Record) -> None:
+    def take(self, record: records.Record) -> None:
         """What a record says about the session itself."""
         self.last_seq = max(self.last_seq, record.seq)
         self.updated_at = record.timestamp or self.updated_at
         self.created_at = self.created_at or record.timestamp
-        self.closed = isinstance(record, SessionEnded)
-        if isinstance(record, Unknown):
+        self.closed = isinstance(record, records.SessionEnded)
+        if isinstance(record, records.Unknown):
             record = salvage(record) or record
-        if isinstance(record, SessionBegan):
+        if isinstance(record, records.SessionBegan):
             self.facts = record
-        elif isinstance(record, SessionResumed):
+        elif isinstance(record, records.SessionResumed):
             known = {"model": record.model, "provider": record.provider, "name": record.session_name}
             self._changes |= {name: value for name, value in known.items() if value}
-        elif isinstance(record, SessionChange):
+        elif isinstance(record, records.SessionChange):
             self._changes[record.change] = record.value
             if record.provider is not None:
                 self._changes["provider"] = record.provider
-        elif isinstance(record, UserRecord):
+        elif isinstance(record, records.UserRecord):
             self.answers = {}
             self.prompts += 1
             self.first_prompt = self.first_prompt or record.input
-        elif isinstance(record, Unknown) and record.kind == UserRecord.name:
+        elif isinstance(record, records.Unknown) and record.kind == records.UserRecord.name:
             self.prompts += 1
             self.first_prompt = self.first_prompt or str(record.fields.get("content") or "")
         else:
             self._take_unfinished(record)
 
-    def _take_unfinished(self, record: Record) -> None:
+    def _take_unfinished(self, record: records.Record) -> None:
         """What a process that goes on with the session has to know of questions and messages under way."""
-        if isinstance(record, InboxRecord):
+        if isinstance(record, records.InboxRecord):
             self.inbox[record.id] = record
-        elif isinstance(record, TaskRecord | GroupRecord):
+        elif isinstance(record, records.TaskRecord | records.GroupRecord):
             self.background.take(record)
-        elif isinstance(record, ClosedRecord):
+        elif isinstance(record, records.ClosedRecord):
             self.answers[record.id] = record.answer
-        elif isinstance(record, MessageRecord) and (delivered := record.message.metadata.get("inbox")):
+        elif isinstance(record, records.MessageRecord) and (
+            delivered := record.message.metadata.get("inbox")
+        ):
             self.inbox[delivered] = None
 
     @property
-    def kept(self) -> dict[KeptField, list[Json]]:
+    def kept(self) -> dict[records.KeptField, list[Json]]:
         """What others than the session had put into its record."""
-        return {field: self._changes[field] for field in KEPT_FIELDS if field in self._changes}
+        return {field: self._changes[field] for field in records.KEPT_FIELDS if field in self._changes}
 
     def changed(self, what: str) -> Json:
         """The latest value of what was changed since the beginning."""
@@ -204,7 +191,11 @@ def restore(
         position = _find_end(path, session_id)
         items = read_journal(path, session_id=session_id, events=_WANTED)
         start = fold_journal(items, session_id, step=wanted, unanswered=unanswered, ports=ports)
-        if not start.last_seq and (known := _load_original(store, session_id)) is not None:
+        known = None
+        if not start.last_seq:  # a log of the TypeScript original; the record beside it has what it lacks
+            with suppress(StorageError):
+                known = store.load_snapshot(session_id)
+        if known is not None:
             if len(start.messages) <= len(known.messages):  # its log says less
                 start = _from_snapshot(known, wanted, unanswered, ports)
             else:
@@ -231,20 +222,11 @@ def restore(
     return start
 
 
-def _load_original(store: SessionStore, session_id: str) -> SessionRecord | None:
-    """The record beside a log of the TypeScript original, which has what such a log does not say."""
-    try:
-        return store.load_snapshot(session_id)
-    except StorageError:
-        return None
-
-
 def _find_end(path: str, session_id: str) -> Position | None:
-    from robota.sessions.journal.file.tail import find_end  # noqa: PLC0415 - not for those who only list
+    from robota.sessions.journal.file.tail import find_last  # noqa: PLC0415 - not for those who only list
 
     try:
-        with opened(REAL_FILES, path) as fd:
-            return find_end(REAL_FILES, fd, path, session_id).last
+        return find_last(REAL_FILES, path, session_id)
     except (OSError, JournalError):  # it can be read, if at all, and not be written: whoever tries is told
         return None
 
@@ -279,7 +261,7 @@ def restore_journal(
 
 
 def fold_journal(
-    items: Iterable[Record | JournalProblem],
+    items: Iterable[records.Record | JournalProblem],
     session_id: str,
     *,
     until: int | None = None,
@@ -328,8 +310,8 @@ def _from_snapshot(record: SessionRecord, step: int | None, unanswered: str, por
     return start
 
 
-def _facts_of(record: SessionRecord) -> SessionFacts:
-    return SessionFacts(
+def _facts_of(record: SessionRecord) -> records.SessionFacts:
+    return records.SessionFacts(
         cwd=record.cwd,
         system_prompt=record.system_prompt,
         model=record.model or "",

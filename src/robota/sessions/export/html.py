@@ -35,7 +35,6 @@ from robota.sessions.export.source import (
     describe_usage,
     end_of_fence,
     is_difference,
-    message_of,
     on_one_line,
     read_source,
     show_hidden,
@@ -190,33 +189,28 @@ def _head(source: ExportSource) -> Iterator[str]:
 
 
 def _prompts(source: ExportSource) -> Iterator[str]:
-    number = 1
-    for turn in source.turns:
-        message = message_of(turn.steps[0])
-        if isinstance(message, UserMessage):
-            words = escape_line(message.content[:PROMPT_PREVIEW]) or "(no text)"
-            yield f'<li><a href="#m{number}">{words}</a></li>'
-        number += len(turn.steps)
+    for first in (turn.steps[0] for turn in source.turns):
+        if isinstance(first.message, UserMessage):
+            words = escape_line(first.message.content[:PROMPT_PREVIEW]) or "(no text)"
+            yield f'<li><a href="#m{first.number}">{words}</a></li>'
 
 
 def _turns(source: ExportSource) -> Iterator[str]:
-    number = 0
     for turn in source.turns:
         yield "<section>\n"
         for step in turn.steps:
-            number += 1
-            yield from _step(step, number)
+            yield from _step(step)
         usage = describe_usage(turn.usage)
         if usage:
             yield f'<p class="usage">Turn: {usage}</p>\n'
         yield "</section>\n"
 
 
-def _step(step: Step, number: int) -> Iterator[str]:
-    message, entry = message_of(step), step.entry
+def _step(step: Step) -> Iterator[str]:
+    message, entry, number = step.message, step.entry, step.number
     speaker = "Event" if message is None else SPEAKERS[message.role]
     note = escape_line(entry.type) if message is None else _note(message)
-    when = f'<time datetime="{entry.timestamp.isoformat()}">{describe_time(entry.timestamp)}</time>'
+    when = f'<time datetime="{entry.timestamp.isoformat()}">{step.when}</time>'
     yield f'<article id="m{number}" class="{speaker.lower().replace(" ", "-")}">\n'
     yield f"<h2>{speaker}{f' <small>{note}</small>' if note else ''} "
     yield f'<a class="when" href="#m{number}">{when}</a></h2>\n'

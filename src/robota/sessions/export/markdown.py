@@ -32,7 +32,6 @@ from robota.sessions.export.source import (
     describe_usage,
     end_of_fence,
     is_difference,
-    message_of,
     on_one_line,
     read_source,
     show_hidden,
@@ -57,18 +56,21 @@ def quote(text: str) -> str:
 def fence(text: str, language: str = "") -> str:
     """Content as code, word for word."""
     shown = show_hidden(text)
-    longest = max((len(run) for run in _RUN.findall(shown)), default=0)
-    ticks = "`" * max(3, longest + 1)
+    ticks = max("```", _ticks_around(shown), key=len)
     return f"{ticks}{language}\n{shown}{'' if shown.endswith(chr(10)) else chr(10)}{ticks}"
 
 
 def code(text: str) -> str:
     """Content as code within a line."""
     shown = on_one_line(text)
-    longest = max((len(run) for run in _RUN.findall(shown)), default=0)
-    ticks = "`" * (longest + 1)
+    ticks = _ticks_around(shown)
     space = " " if not shown or shown[0] == "`" or shown[-1] == "`" else ""
     return f"{ticks}{space}{shown}{space}{ticks}" if shown else ""
+
+
+def _ticks_around(shown: str) -> str:
+    """As many as the text cannot end."""
+    return "`" + max(_RUN.findall(shown), key=len, default="")
 
 
 def plain(text: str) -> str:
@@ -168,24 +170,22 @@ def export_markdown(
     source = read_source(record, redact=redact, secrets=secrets, on_step=on_step)
     facts = "\n".join(f"- {name}: {plain(value)}" for name, value in source.facts)
     blocks = [f"# {plain(source.title)}", facts]
-    number = 0
     for turn in source.turns:
         for step in turn.steps:
-            number += 1
-            blocks += _step(step, number)
+            blocks += _step(step)
         usage = describe_usage(turn.usage)
         if usage:
             blocks.append(f"*Turn: {usage}*")
     return "\n\n".join(blocks) + "\n"
 
 
-def _step(step: Step, number: int) -> Iterator[str]:
-    message, when = message_of(step), describe_time(step.entry.timestamp)
+def _step(step: Step) -> Iterator[str]:
+    message = step.message
     if message is None:
-        yield f"## {number}. Event {code(step.entry.type)} · {when}"
+        yield f"## {step.number}. Event {code(step.entry.type)} · {step.when}"
         yield fence(show_json(step.entry.data), "json")
         return
-    yield f"## {number}. {_speaker(message)} · {when}"
+    yield f"## {step.number}. {_speaker(message)} · {step.when}"
     if isinstance(message, AssistantMessage):
         for block in message.reasoning:
             yield f"**Thinking**\n\n{quote(block.text)}" if block.text else "**Thinking** (encrypted)"

@@ -61,7 +61,16 @@ class Step(Struct):
     """One thing that happened: a message, with its calls and their results, or an event."""
 
     entry: HistoryEntry
+    number: int
     calls: list[tuple[ToolCall, ToolMessage | None]] = []
+
+    @property
+    def message(self) -> Message | None:
+        return self.entry.data if isinstance(self.entry.data, _MESSAGES) else None
+
+    @property
+    def when(self) -> str:
+        return describe_time(self.entry.timestamp)
 
 
 class Turn(Struct):
@@ -198,7 +207,7 @@ def _steps(entries: list[HistoryEntry]) -> list[Step]:
             step, number = waiting.pop(message.tool_call_id)
             step.calls[number] = (step.calls[number][0], message)
             continue
-        step = Step(entry)
+        step = Step(entry, len(steps) + 1)
         steps.append(step)
         if isinstance(message, AssistantMessage):
             step.calls = [(call, None) for call in message.tool_calls]
@@ -217,10 +226,6 @@ def _turns(steps: list[Step]) -> list[Turn]:
         if isinstance(message, AssistantMessage):
             turns[-1].usage += normalize_usage(message.metadata) or TokenUsage()
     return turns
-
-
-def message_of(step: Step) -> Message | None:
-    return step.entry.data if isinstance(step.entry.data, _MESSAGES) else None
 
 
 def describe_kind(message: Message) -> str:

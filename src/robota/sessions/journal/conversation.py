@@ -13,20 +13,13 @@ from msgspec import Struct, field
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import RobotaError, ValidationError
-from robota.core.messages import (
-    AssistantMessage,
-    Message,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from robota.core.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.run import CallOutcome, CutRun, RunResult, RunState
 from robota.core.tool_call import INTERRUPTED_CALL
 from robota.sessions.journal import records
 from robota.sessions.journal.decoding import methods_by_record
-from robota.sessions.journal.losses import salvage
-from robota.sessions.journal.reconstruction import Reconstruction
+from robota.sessions.journal.reconstruction import Reconstruction, salvage
 from robota.sessions.journal.records import CallEnded, Record, Unknown
 
 UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."

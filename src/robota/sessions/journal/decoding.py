@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Any
 
 import msgspec
@@ -42,7 +43,7 @@ def unknown_record(fields: JsonObject) -> records.Unknown:
 
 @cache
 def _decoder() -> msgspec.json.Decoder[records.Record]:
-    return msgspec.json.Decoder(records.AnyRecord)
+    return msgspec.json.Decoder(reduce(or_, records.RECORD_TYPES.values()))
 
 
 def split_record(record: records.Record) -> Iterator[records.Record]:

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
+from zlib import crc32
 
 from msgspec import convert, to_builtins
 
@@ -27,23 +28,19 @@ from robota.sessions.journal import records
 from robota.sessions.journal.file.file_journal import FileJournal
 from robota.sessions.journal.port import SessionJournal
 from robota.sessions.journal.records import Record
-from robota.sessions.journal.stream_run import StreamPiece
-from robota.sessions.journal.stream_writer import StreamWriter
-from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter
+from robota.sessions.journal.stream_run import StreamPiece, StreamRun
+from robota.sessions.journal.writer import CallWriter, MessageWriter, RecordWriter, StreamWriter
 from robota.sessions.redaction import Redactor
 
 _RESTARTS = (records.HistoryCleared, records.HistoryRewound, records.SessionResumed)
 """Records after which the running checksum of the history begins anew."""
 _RECORD_NAMES: dict[type[Event], str] = {events.ContextUpdated: "context"}
-
-
-def _add_piece(log: EventLog, piece: StreamPiece) -> None:
-    log.stream.add(piece)
-
-
-def _take_task(log: EventLog, event: events.BackgroundTaskChanged) -> None:
-    if not is_only_shown(event):
-        log.take_any(event)
+_AS_THEY_ARE = (
+    events.ContextLoaded, events.SummaryCalled, events.SessionShutdown, events.ServerToolUsed,
+    events.ProviderRetried, events.Noticed, events.Compacted, events.ModelChanged, events.SettingsChanged,
+    events.BackgroundGroupChanged, events.QuestionAsked, events.QuestionClosed,
+)  # fmt: skip
+"""Events that are written as they are."""
 
 
 class EventLog:
@@ -51,14 +48,14 @@ class EventLog:
 
     __slots__ = (
         "_before", "_model", "_prompt", "_shown", "_synced_batch", "_syncing", "_tools", "_web", "calls",
-        "has_effects", "journal", "messages", "stream", "writer",
+        "failure", "has_effects", "journal", "messages", "stream", "writer",
     )  # fmt: skip
 
     def __init__(self, journal: SessionJournal, redactor: Redactor | None = None) -> None:
         self.journal = journal
         self.writer = RecordWriter(journal, Redactor() if redactor is None else redactor)
         self.calls = CallWriter(self.writer)
-        self.stream = StreamWriter(self.writer, self.calls.flush)
+        self.stream = StreamWriter(self.writer, StreamRun(self.writer.redactor), self.calls.flush)
         self.messages = MessageWriter(self.writer, self.stream, self.calls)
         self._tools: Any = None
         self._web: Any = None
@@ -70,6 +67,8 @@ class EventLog:
         self._synced_batch = 0
         self._syncing: asyncio.Lock | None = None
         self.has_effects = False  # tools have changed the world since the last sync
+        self.failure = ""
+        """What could not be written, for another reason than the disk."""
 
     # --- what a session calls -------------------------------------------------------------------------
 
@@ -80,7 +79,7 @@ class EventLog:
         """A record that no event stands for."""
         self.end_run(calls=not isinstance(record, records.EntryRecord))
         if isinstance(record, _RESTARTS):
-            self.messages.restart()
+            self.messages.crc = 0
         elif isinstance(record, records.RunContinued):
             self.writer.run += 1
             record.run = self.writer.run
@@ -118,12 +117,16 @@ class EventLog:
         await self.journal.aclose()
 
     def fail(self, event: Event, error: Exception) -> None:
-        self.writer.fail(event.name, error)
+        """An event could not be written: the session goes on, and whoever looks is told what is missing."""
+        first, journal, what = not self.failure, self.journal, f"{type(error).__name__}: {error}"
+        self.failure = f"The journal {journal.path} has no record of an event ({event.name}): {what}."
+        if first and journal.on_trouble is not None:
+            journal.on_trouble(self.failure)
 
     def end_run(self, *, calls: bool = True) -> None:
         """Another record follows: write what is left of the run of pieces, and what else waits. A remark on
         the start of a call leaves that waiting: one that was never begun goes with its result."""
-        if self.stream.pending:
+        if self.stream.reply.pieces:
             self.stream.close_run()
         if self._before is not None:
             self._write_before()
@@ -144,6 +147,9 @@ class EventLog:
         return [piece for piece in held if isinstance(piece, TurnEvent)]
 
     # --- the events of a run --------------------------------------------------------------------------
+
+    def take_piece(self, piece: StreamPiece) -> None:
+        self.stream.add(piece)
 
     def take_progress(self, piece: events.ToolProgressed) -> None:
         shown = self._shown[piece.call_id] = self._shown.get(piece.call_id, 0) + len(piece.text)
@@ -208,7 +214,7 @@ class EventLog:
             round=event.round,
             provider=event.provider if news else None,
             model=event.model if news else None,
-            history=(len(view), self.messages.checksum),
+            history=(len(view), f"{self.messages.crc:08x}"),
             extra=extra,  # type: ignore[arg-type]  # a user message it is
             tools=None if same else event.tools,
             options=event.options,
@@ -239,7 +245,7 @@ class EventLog:
         self.calls.begin_batch(event)
 
     def take_tool_start(self, event: events.ToolStarted) -> None:
-        if self.stream.pending:
+        if self.stream.reply.pieces:
             self.stream.close_run()
         self.calls.start(event)
         self.stream.start_moment()
@@ -270,8 +276,7 @@ class EventLog:
 
     def take_mark(self, event: events.CompactionMarked) -> None:
         self.reach(event)
-        self.messages.restart()
-        self.messages.note(event.message)
+        self.messages.crc = crc32(event.message.id.encode())
         self.writer.write(records.MarkRecord(epoch=event.epoch, message=event.message))
 
     def take_init(self, event: events.SessionInit) -> None:
@@ -288,6 +293,10 @@ class EventLog:
             self.reach(event)
             self.writer.write(records.SubagentRecord(agent_id=event.agent_id, inner=to_builtins(event.inner)))
 
+    def take_task(self, event: events.BackgroundTaskChanged) -> None:
+        if not is_only_shown(event):
+            self.take_any(event)
+
     def take_any(self, event: Event) -> None:
         """An event that is written as it is."""
         self.reach(event)
@@ -299,7 +308,7 @@ class EventLog:
 EventLog.HANDLERS = {
     **dict.fromkeys(
         (events.TextDelta, events.ReasoningDelta, events.ToolInputDelta, events.ProviderNativeRawPayload),
-        _add_piece,
+        EventLog.take_piece,
     ),
     events.ToolProgressed: EventLog.take_progress,
     events.RunStarted: EventLog.take_start,
@@ -316,20 +325,9 @@ EventLog.HANDLERS = {
     events.PermissionDecided: EventLog.take_decision,
     events.ContextUpdated: EventLog.take_context,
     events.HookExecuted: EventLog.take_data,
-    events.ContextLoaded: EventLog.take_any,
-    events.SummaryCalled: EventLog.take_any,
-    events.SessionShutdown: EventLog.take_any,
-    events.ServerToolUsed: EventLog.take_any,
-    events.ProviderRetried: EventLog.take_any,
-    events.Noticed: EventLog.take_any,
-    events.Compacted: EventLog.take_any,
-    events.ModelChanged: EventLog.take_any,
-    events.SettingsChanged: EventLog.take_any,
+    **dict.fromkeys(_AS_THEY_ARE, EventLog.take_any),
     events.SubagentEvent: EventLog.take_subagent,
-    events.BackgroundTaskChanged: _take_task,
-    events.BackgroundGroupChanged: EventLog.take_any,
-    events.QuestionAsked: EventLog.take_any,
-    events.QuestionClosed: EventLog.take_any,
+    events.BackgroundTaskChanged: EventLog.take_task,
 }
 
 

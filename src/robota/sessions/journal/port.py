@@ -1,7 +1,8 @@
 """What a session needs of a place that keeps its records, be it a file, memory or a database.
 
 A journal takes records as bytes, in order, and gives them back as values. Redaction and the splitting of
-large values stand above it, so that nothing secret can reach any of them. The one in memory is the shortest.
+large values stand above it, so that nothing secret can reach any of them. The one in memory is the shortest;
+another tells a logger of the user's own of what goes into a third, or into none.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from robota.core.errors import StorageError
-from robota.core.jsontext import encode
+from robota.core.errors import StorageError, describe_exception
+from robota.core.jsontext import decode, encode
+from robota.core.messages import JsonObject
 from robota.sessions.journal.decoding import decode_line, is_run_start
 from robota.sessions.journal.records import Record, SessionEnded
 
@@ -135,11 +137,11 @@ class MemoryJournal:
         self._frame = b'"timestamp":"","sessionId":%b,' % encode(session_id)
         self._first = first
         self._event = 0
+        self._closed = True
 
     @property
     def last(self) -> Position:
-        closed = not self.records or isinstance(self.records[-1], SessionEnded)
-        return Position(self.saved, self._event, closed)
+        return Position(self.saved, self._event, self._closed)
 
     @property
     def saved(self) -> int:
@@ -150,10 +152,13 @@ class MemoryJournal:
 
     def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
         line = self.make_line(body)
-        self._event = event
         self.size += len(line)
-        self.records.append(decode_line(line))
+        self.keep(decode_line(line), event)
         return self.saved
+
+    def keep(self, record: Record, event: int) -> None:
+        self._event, self._closed = event, isinstance(record, SessionEnded)
+        self.records.append(record)
 
     def make_line(self, body: bytes) -> bytes:
         return b'{"seq":%d,%b%b' % (self.saved + 1, self._frame, body)
@@ -178,3 +183,75 @@ class MemoryJournal:
 
     async def aclose(self) -> None:
         """There is nothing to close."""
+
+
+class SessionLogger(Protocol):
+    """Whoever wants to know what happens in sessions: a database, a queue, a file in a format of its own."""
+
+    def log(self, session_id: str, event: str, data: JsonObject) -> None:
+        """One record, in the order of the journal. It must not wait; what it raises is told as trouble."""
+
+
+class _Numbering(MemoryJournal):
+    """Gives records their numbers and keeps none."""
+
+    def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
+        self._event, self._closed = event, False
+        self._first += 1
+        return self.saved
+
+
+class LoggedJournal:
+    """A journal that tells a logger of what is written. Without an `inner` one nothing else is kept."""
+
+    def __init__(self, session_id: str, logger: SessionLogger, inner: SessionJournal | None = None) -> None:
+        self.session_id = session_id
+        self._logger = logger
+        self._inner = inner = _Numbering(session_id) if inner is None else inner
+        self._trouble = ""
+        self.open, self.release, self.sync, self.aclose = inner.open, inner.release, inner.sync, inner.aclose
+        self.put, self.read = inner.put, inner.read
+
+    @property
+    def on_trouble(self) -> Callable[[str], None] | None:
+        return self._inner.on_trouble
+
+    @on_trouble.setter
+    def on_trouble(self, hear: Callable[[str], None] | None) -> None:
+        self._inner.on_trouble = hear
+
+    @property
+    def path(self) -> str:
+        return self._inner.path
+
+    @property
+    def last(self) -> Position:
+        return self._inner.last
+
+    @property
+    def saved(self) -> int:
+        return self._inner.saved
+
+    @property
+    def size(self) -> int:
+        return self._inner.size
+
+    @property
+    def trouble(self) -> str:
+        return self._trouble or self._inner.trouble
+
+    def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
+        number = self._inner.append(body, event=event, hold=hold)
+        data = decode(b"{" + body)
+        try:
+            self._logger.log(self.session_id, data.pop("event"), data)
+        except Exception as error:  # noqa: BLE001 - a logger is foreign code, and the session goes on
+            self._complain(f"The session logger failed: {describe_exception(error)}")
+        else:
+            self._complain("")
+        return number
+
+    def _complain(self, sentence: str) -> None:
+        changed, self._trouble = sentence != self._trouble, sentence
+        if changed and self.on_trouble is not None:
+            self.on_trouble(sentence)

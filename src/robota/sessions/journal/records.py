@@ -7,7 +7,7 @@ the events 41 to 57. What has its ordinary value is not written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar, Literal, TypeAlias, get_args
 
@@ -467,17 +467,14 @@ class Unknown(Record, kw_only=True, tag="unknown"):
     fields: JsonObject
 
 
-AnyRecord: TypeAlias = (
-    SessionBegan | SessionResumed | SessionChange | SessionEnded | UserRecord | InboxRecord | CompactRecord
-    | ErrorRecord | InterruptedRecord | HistoryCleared | HistoryRewound | EntryRecord | RunBegan
-    | RunContinued | PreRunRecord | RequestRecord | Stream | MessageRecord | ToolMessageRecord | EmptyReply
-    | RunEnded | BatchBegan | Decision | CallBegan
-    | CallEnded | OriginalResult | HookRecord | SummaryRecord | MarkRecord | ContextRecord
-    | CompactedRecord | ModelRecord | SettingsRecord | QuestionRecord | ClosedRecord | SubagentRecord
-    | TaskRecord | GroupRecord | NoticeRecord | ServerToolRecord | RetryRecord | LoadedRecord
-)  # fmt: skip
+def _find_types(kind: type[Record]) -> Iterator[type[Record]]:
+    """The types of records that are written: those that no other is a kind of."""
+    for narrower in kind.__subclasses__():
+        yield from _find_types(narrower) if narrower.__subclasses__() else (narrower,)
+
+
 RECORD_TYPES: dict[str, type[Record]] = {
-    str(kind.__struct_config__.tag): kind for kind in get_args(AnyRecord)
+    str(kind.__struct_config__.tag): kind for kind in _find_types(Record) if kind is not Unknown
 }
 for _name, _kind in RECORD_TYPES.items():
     _kind.name = _name

@@ -3,12 +3,14 @@
 What goes through `RecordWriter` is what a journal gets. A message stands there once, with what is left of its
 stream and without what its result says; a call without what follows from the answer. The start of a call
 waits a moment for the decision about it, which is mostly made before anything else can happen; the start of a
-batch goes with the start of its first call.
+batch goes with the start of its first call. Pieces of a reply are written after a moment, when they are many,
+and before other records.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Callable
 from zlib import crc32
 
 from msgspec import UNSET, Raw, Struct, convert
@@ -18,6 +20,7 @@ from robota.core.events import (
     HistoryMutation,
     PermissionDecided,
     ProviderResponseRaw,
+    TextDelta,
     ToolBatchStarted,
     ToolEnded,
     ToolStarted,
@@ -26,29 +29,21 @@ from robota.core.jsontext import encode
 from robota.core.messages import AssistantMessage, Message, SystemMessage, TokenUsage, ToolMessage
 from robota.core.reply import usage_metadata
 from robota.core.tool_call import place_of, result_metadata
+from robota.sessions.journal import records
 from robota.sessions.journal.decoding import parse_arguments
 from robota.sessions.journal.pieces import Pieces
 from robota.sessions.journal.port import SessionJournal
-from robota.sessions.journal.records import (
-    Batch,
-    BatchBegan,
-    CallBegan,
-    CallEnded,
-    EmptyReply,
-    MessageRecord,
-    Record,
-    SessionBegan,
-    ToolMessageRecord,
-    Verdict,
-)
+from robota.sessions.journal.stream_run import StreamPiece, StreamRun
 from robota.sessions.redaction import Redactor
-
-if TYPE_CHECKING:
-    from robota.sessions.journal.stream_writer import StreamWriter
 
 _decode_members = Decoder(dict[str, Raw]).decode
 INLINE_LIMIT = 32 * 1024
 """Bytes of JSON a field may have in the line itself."""
+RUN_SECONDS = 0.05
+TAIL_SECONDS = 0.25
+"""How long words may be seen by a user and wait here for those that tell whether they are secret."""
+RUN_BYTES = 24 * 1024
+"""Of text and of the provider's own bytes: less than what a record may have in its line."""
 
 
 class RecordWriter(Struct, eq=False):
@@ -59,26 +54,16 @@ class RecordWriter(Struct, eq=False):
     event: int = 0
     run: int = 0
     """The number of the run under way."""
-    failure: str = ""
-    """What could not be written, for another reason than the disk."""
 
-    def fail(self, event: str, error: Exception) -> None:
-        """An event could not be written: the session goes on, and whoever looks is told what is missing."""
-        what = f"{type(error).__name__}: {error}"
-        first = not self.failure
-        self.failure = f"The journal {self.journal.path} has no record of an event ({event}): {what}."
-        if first and self.journal.on_trouble is not None:
-            self.journal.on_trouble(self.failure)
-
-    def write(self, record: Record) -> int:
+    def write(self, record: records.Record) -> int:
         """Append a record; its number."""
         record.ev = self.event
-        repeated = isinstance(record, SessionBegan) or (
-            isinstance(record, MessageRecord) and isinstance(record.message, SystemMessage)
+        repeated = isinstance(record, records.SessionBegan) or (
+            isinstance(record, records.MessageRecord) and isinstance(record.message, SystemMessage)
         )
         return self._append(self.redactor.json(encode(record), repeated=repeated), hold=False)
 
-    def write_clean(self, record: Record, *, hold: bool = False) -> int:
+    def write_clean(self, record: records.Record, *, hold: bool = False) -> int:
         """The same with one that holds nothing secret: it was looked at, or is our own.
 
         With `hold` it may wait for the next one.
@@ -100,10 +85,10 @@ class CallWriter(Struct, eq=False):
     _writer: RecordWriter
     _arguments: tuple[str, ...] = ()
     """Of each call of the last answer, as the model wrote them."""
-    _results: dict[int, tuple[str, CallEnded]] = {}
+    _results: list[tuple[str, records.CallEnded]] = []
     """Results without a message: the provider's id of the call, and the record."""
-    _batch: BatchBegan | None = None
-    _start: CallBegan | None = None
+    _batch: records.BatchBegan | None = None
+    _start: records.CallBegan | None = None
     """A call that was started and not decided about."""
     _start_event: int = 0
     batch_seq: int = 0
@@ -111,18 +96,18 @@ class CallWriter(Struct, eq=False):
 
     def begin_answer(self, message: AssistantMessage) -> None:
         self._arguments = tuple(call.arguments for call in message.tool_calls)
-        self._results = {}
+        self._results = []
 
     def begin_batch(self, event: ToolBatchStarted) -> None:
-        batch = Batch(mode=event.mode, max_concurrency=event.max_concurrency)
-        self._batch = BatchBegan(run=self._writer.run, round=event.round, batch=batch)
+        batch = records.Batch(mode=event.mode, max_concurrency=event.max_concurrency)
+        self._batch = records.BatchBegan(run=self._writer.run, round=event.round, batch=batch)
 
     def start(self, event: ToolStarted) -> None:
         batch, self._batch = self._batch, None
         self.flush()
         at = place_of(event.call_id)[1]
         same = at < len(self._arguments) and parse_arguments(self._arguments[at]) == event.arguments
-        self._start = CallBegan(
+        self._start = records.CallBegan(
             run=self._writer.run,
             round=event.round,
             index=at,
@@ -136,7 +121,7 @@ class CallWriter(Struct, eq=False):
         start, place = self._start, place_of(str(event.data["callId"]))
         if start is None or (start.round, start.index) != place:
             return False
-        start.verdict = convert(event.data, Verdict)
+        start.verdict = convert(event.data, records.Verdict)
         self._write_start()
         return True
 
@@ -157,12 +142,11 @@ class CallWriter(Struct, eq=False):
         self._writer.event = event.seq
         self._writer.write(record)
 
-    def _result(self, event: ToolEnded) -> CallEnded:
-        at = place_of(event.call_id)[1]
-        record = CallEnded(
+    def _result(self, event: ToolEnded) -> records.CallEnded:
+        record = records.CallEnded(
             run=self._writer.run,
             round=event.round,
-            index=at,
+            index=place_of(event.call_id)[1],
             tool_name=event.tool_name,
             outcome=event.outcome,
             content=event.content,
@@ -171,26 +155,25 @@ class CallWriter(Struct, eq=False):
             metadata=dict(event.metadata),
             duration=event.duration,
         )
-        self._results[at] = event.tool_call_id, record
+        self._results.append((event.tool_call_id, record))
         return record
 
-    def shorten(self, message: ToolMessage, index: int, round_number: int) -> ToolMessageRecord | None:
+    def shorten(
+        self, message: ToolMessage, index: int, round_number: int
+    ) -> records.ToolMessageRecord | None:
         """What the message says beyond its recorded result; `None` without one."""
-        for at, (call_id, ended) in self._results.items():  # noqa: B007 - the one it is left at
-            if call_id == message.tool_call_id:
-                break
-        else:
+        found = next((each for each in self._results if each[0] == message.tool_call_id), None)
+        if found is None:
             return None
-        del self._results[at]
-        if not self._results:
-            self._results = {}  # an emptied table keeps its size
+        self._results.remove(found)
+        ended = found[1]
         result, name = ended.to_result(), ended.tool_name
         metadata = result_metadata(result, name, ended.round)
-        return ToolMessageRecord(
+        return records.ToolMessageRecord(
             run=self._writer.run,
             round=round_number,
             index=index,
-            result=at,
+            result=ended.index,
             id=message.id,
             sent_at=message.timestamp,
             tool_name=None if message.name == name else message.name,
@@ -221,6 +204,125 @@ class CallWriter(Struct, eq=False):
             self.batch_seq = seq
 
 
+class StreamWriter(Struct, eq=False):
+    _writer: RecordWriter
+    reply: StreamRun
+    """The pieces that wait."""
+    _also: Callable[[], None]
+    """Writes what else waits, when the moment is over."""
+    _timer: asyncio.TimerHandle | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    """Where the timer runs: a session may be used in one loop after another."""
+    _size: int = 0
+    _tail: str = ""
+    """What was written last of words that wait."""
+    _tail_timer: asyncio.TimerHandle | None = None
+
+    def begin_reply(self) -> None:
+        self.reply.begin_reply()
+        if (self._timer or self._tail_timer) is not None and self._loop is not _running_loop():
+            self._timer = self._tail_timer = None
+        self._tail = ""
+
+    def add(self, piece: StreamPiece) -> None:
+        if type(piece) is TextDelta:
+            if not piece.sequence:
+                return  # the separator before every later round, which the loader knows about
+            self._size += len(piece.text) + (len(piece.raw) if piece.raw is not None else 0)
+        self.reply.pieces.append(piece)
+        if self._size > RUN_BYTES:
+            self._write(final=False)
+        elif self._timer is None:
+            self._start_timer()
+
+    def close_run(self) -> None:
+        """Write all of it, also what was held back.
+
+        The timer stays: it finds nothing, or the beginning of the next reply a little early, and many short
+        replies share one.
+        """
+        self._forget_tail()
+        self._write(final=True)
+
+    def take_rest(self) -> Pieces | None:
+        """What is left of the reply, for the record of its message; `None` for nothing."""
+        self._size = 0
+        self._forget_tail()
+        if not self.reply.pieces:
+            return None
+        rest = self.reply.take(final=True)
+        if rest is not None:
+            self._writer.event = self.reply.reached
+        return rest
+
+    def take_unwritten(self) -> list[StreamPiece]:
+        """Write what may be written; what the journal then still lacks, because a secret may begin in it."""
+        self._write(final=False)
+        return list(self.reply.pieces)
+
+    def start_moment(self) -> None:
+        """Something else waits: see that the time runs."""
+        if self._timer is None:
+            self._start_timer()
+
+    def stop(self) -> None:
+        self._forget_tail()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _forget_tail(self) -> None:
+        """Nothing waits any more."""
+        if self._tail_timer is not None:
+            self._tail_timer.cancel()
+            self._tail_timer = None
+
+    def _start_timer(self) -> None:
+        self._loop = loop = _running_loop()
+        if loop is None:  # outside any loop nothing would ever end the moment
+            self._end_moment(final=True)
+        else:
+            self._timer = loop.call_later(RUN_SECONDS, self._end_moment)
+
+    def _end_moment(self, *, final: bool = False) -> None:
+        self._timer = None
+        self._write(final=final)
+        self._also()
+        self._writer.journal.release()
+        if self.reply.pieces and self._tail_timer is None and self._loop is not None:
+            self._tail_timer = self._loop.call_later(TAIL_SECONDS - RUN_SECONDS, self._write_tail)
+
+    def _write_tail(self) -> None:
+        """Have what a user sees on record, although it is not clear yet how it will be written in the end."""
+        self._tail_timer = None
+        self._write(final=False)
+        tail = self.reply.tail()
+        if tail and tail != self._tail:
+            number = self.reply.pieces[0].round
+            rest = Pieces(tail=tail)
+            self._writer.write_clean(records.Stream(run=self._writer.run, round=number, pieces=rest))
+            self._writer.journal.release()
+        self._tail = tail
+
+    def _write(self, *, final: bool) -> None:
+        self._size = 0
+        reply = self.reply
+        if not reply.pieces:
+            return
+        number = reply.pieces[0].round
+        pieces = reply.take(final=final)
+        if pieces is not None:
+            self._writer.event = reply.reached
+            self._writer.write_clean(records.Stream(run=self._writer.run, round=number, pieces=pieces))
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 ORDINARY_METADATA = frozenset(
     ("model", "responseId", "stopReason", "stopDetail", *usage_metadata(TokenUsage(1, 1, 1, 1, 1)))
 )
@@ -231,23 +333,12 @@ class MessageWriter(Struct, eq=False):
     _writer: RecordWriter
     _stream: StreamWriter
     _calls: CallWriter
-    _crc: int = 0
+    crc: int = 0
+    """The running checksum of the ids of all messages since the model's view began."""
     answer: str = ""
     """The words of the last answer."""
     response: ProviderResponseRaw | None = None
     """A reply whose message has not come yet."""
-
-    @property
-    def checksum(self) -> str:
-        """Of the ids of all messages since the model's view began."""
-        return f"{self._crc:08x}"
-
-    def restart(self) -> None:
-        """The model's view begins anew."""
-        self._crc = 0
-
-    def note(self, message: Message) -> None:
-        self._crc = crc32(message.id.encode(), self._crc)
 
     def is_reply(self, message: Message) -> bool:
         return self.response is not None and self.response.response is message
@@ -256,13 +347,13 @@ class MessageWriter(Struct, eq=False):
         """`rest` is what was not written of the stream of a reply."""
         message, replied = event.message, self.is_reply(event.message)
         response, self.response = self.response, None
-        self.note(message)
+        self.crc = crc32(message.id.encode(), self.crc)
         if isinstance(message, ToolMessage) and self._write_result(message, event):
             return
         if isinstance(message, AssistantMessage):
             self.answer = message.content
             self._calls.begin_answer(message)
-        record = MessageRecord(
+        record = records.MessageRecord(
             run=self._writer.run,
             round=event.round,
             index=event.index,
@@ -278,7 +369,9 @@ class MessageWriter(Struct, eq=False):
             self._writer.write(record)
 
     def write_empty(self, event: ProviderResponseRaw, rest: Pieces | None) -> None:
-        record = EmptyReply(run=self._writer.run, round=event.round, message=event.response, rest=rest)
+        record = records.EmptyReply(
+            run=self._writer.run, round=event.round, message=event.response, rest=rest
+        )
         record.error = None if event.error is None else dict(event.error)
         self._writer.write(record)
 
@@ -296,7 +389,7 @@ class MessageWriter(Struct, eq=False):
     def _is_plain(self, message: AssistantMessage) -> bool:
         """Whether a reply is known to be without secrets: by what its stream has shown, and by its facts. To
         look at a whole record costs more than to write it."""
-        if not self._stream.has_shown(message) or not message.metadata.keys() <= ORDINARY_METADATA:
+        if not self._stream.reply.has_shown(message) or not message.metadata.keys() <= ORDINARY_METADATA:
             return False
         words = [str(fact) for fact in message.metadata.values() if type(fact) is not int]
         for call in message.tool_calls:

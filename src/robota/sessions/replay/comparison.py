@@ -109,7 +109,8 @@ class LogComparison(Struct, eq=False, kw_only=True):
         over, unless it follows from what was spent."""
         for theirs in replayed:
             ours = next(recorded, None)
-            while ours is not None and self._is_of_the_disk(ours) and not _say_the_same(ours, theirs):
+            said = theirs.get("message") if theirs["event"] == "notice" else None
+            while ours is not None and self._is_of_the_disk(ours) and ours["message"] != said:
                 ours = next(recorded, None)
             yield ours, theirs
         for ours in recorded:
@@ -183,10 +184,6 @@ def _settle(waiting: dict[str, list[LogEntry]]) -> Iterator[LogEntry]:
     for call_id in sorted(waiting):
         found = waiting.pop(call_id)
         yield from found if call_id else sorted(found, key=lambda entry: str(entry.get("message")))
-
-
-def _say_the_same(ours: LogEntry, theirs: LogEntry) -> bool:
-    return theirs["event"] == "notice" and ours.get("message") == theirs.get("message")
 
 
 def _is_list(value: Json) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
@@ -16,11 +16,11 @@ from robota.core.questions import PermissionQuestion, Question, read_answer
 from robota.core.tool import Tool, ToolClass, ToolContext, ToolResult
 from robota.sessions.journal.decoding import decode_line, split_record
 from robota.sessions.journal.port import MemoryJournal, Position
-from robota.sessions.journal.records import RunContinued, SessionChange, Verdict
+from robota.sessions.journal.records import Record, RunContinued, SessionChange, Verdict
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.questions import Questions, Settled
-from robota.sessions.replay.recorded import ASKED, CLOSED, DECISION, Meanwhile
+from robota.sessions.replay.recorded import ASKED, CLOSED, DECISION
 from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.world import ReplayWorld
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from robota.core.hooks.runner import MatchesRule
     from robota.core.tool_call import PreparedCall
     from robota.sessions.permissions.judgement import Terms
+    from robota.sessions.replay.session_replay import SegmentReplay
     from robota.sessions.session import Session
 
 
@@ -60,10 +61,10 @@ class ReplayProvider(Struct, eq=False):
         if not replies:
             await world.stop_here("reply of the model")
         reply = replies.popleft()
-        world.on_request(world.action)
+        world.replay.offer_tools(world.action)  # the next request has what it had
         for piece in reply.pieces:
-            if isinstance(piece, Meanwhile):
-                world.clock.do(piece.record)
+            if isinstance(piece, Record):
+                world.clock.do(piece)
             elif request.want_raw or not isinstance(piece, NativePayload | TextChunk):
                 yield piece
             elif isinstance(piece, TextChunk):
@@ -239,20 +240,13 @@ def _is_cut(decision: Verdict) -> bool:
 
 
 class ReplayJournal(MemoryJournal):
-    """Takes records, each for itself, if `accept` wants them, and says so to `on_record`."""
+    """Takes records, each for itself, if the replay accepts them, and says so."""
 
-    def __init__(
-        self,
-        session_id: str,
-        before: Position,
-        accept: Callable[[str], bool],
-        on_record: Callable[[str], None],
-    ) -> None:
+    def __init__(self, session_id: str, before: Position, replay: SegmentReplay) -> None:
         """`before` is where the recording was when this part of it began."""
         super().__init__(session_id, first=before.record + 1)
         self._before = before
-        self._accept = accept
-        self._on_record = on_record
+        self._replay = replay
         self.closed_for_more = False
         """What comes now is no part of the journal."""
 
@@ -262,10 +256,9 @@ class ReplayJournal(MemoryJournal):
 
     def append(self, body: bytes, *, event: int, hold: bool = False) -> int:
         for record in split_record(decode_line(self.make_line(body))):
-            if self.closed_for_more or not self._accept(record.name):
+            if self.closed_for_more or not self._replay.accept(record.name):
                 continue
-            self._event = event
             record.seq = self.saved + 1
-            self.records.append(record)
-            self._on_record(record.name)
+            self.keep(record, event)
+            self._replay.note_record(record.name)
         return self.saved

@@ -132,13 +132,8 @@ _SERVICE_ERRORS = {
 _TOO_LARGE = 413
 
 
-class Meanwhile(Struct, frozen=True):
-    """Something that was done to the session at this point of the reply."""
-
-    record: records.Record
-
-
-RecordedPiece: TypeAlias = Chunk | Meanwhile
+RecordedPiece: TypeAlias = Chunk | records.Record
+"""A record tells what was done to the session at this point of the reply."""
 
 
 class RecordedReply(Struct, eq=False):

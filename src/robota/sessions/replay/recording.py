@@ -40,7 +40,6 @@ from robota.sessions.replay.recorded import (
     RESULT,
     START,
     Action,
-    Meanwhile,
     RecordedPiece,
     RecordedReply,
     RecordedRun,
@@ -146,7 +145,7 @@ class _Taker:
         self.position = Position(record.seq, record.ev, isinstance(record, records.SessionEnded))
         aside = is_aside(record, self.execution)
         if (aside or is_injected(message)) and self.busy:
-            if not self.add_piece(Meanwhile(record)):
+            if not self.add_piece(record):
                 self.action.asides.setdefault(self.action.clock, []).append((self.notices, record))
             return
         if aside or isinstance(record, _ACTIONS) or self.is_from_outside(record):
@@ -277,7 +276,7 @@ class _Taker:
         self.action.draw(UserMessage("", id=record.message_id, timestamp=record.asked_at))
         self.reply = reply = RecordedReply(sums_up=True)
         self.action.replies.append(reply)
-        reply.pieces += map(Meanwhile, self.action.take_late_swaps(record.model))
+        reply.pieces += self.action.take_late_swaps(record.model)
         reply.pieces += [TextChunk(record.content)] if record.content else []
         reply.close(AssistantMessage("", metadata=record.metadata), record.error)
         self.recording.spent_more |= reply.may_lack_calls

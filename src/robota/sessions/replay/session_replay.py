@@ -18,9 +18,9 @@ from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
 from robota.core.tool import Tool
 from robota.sessions.changes import rewind, take_back_rewind
+from robota.sessions.follow import EventReader
 from robota.sessions.journal import records
 from robota.sessions.journal.entries import EntryFold, LogEntry, SessionLogReader
-from robota.sessions.journal.events import EventReader
 from robota.sessions.journal.records import Record
 from robota.sessions.options import (
     CompactionOptions,
@@ -102,7 +102,7 @@ async def replay_session(
     for at, segment in enumerate(recording.segments):
         if replay.stopped or divergence is not None:
             break
-        part = _SegmentReplay(replay, segment)
+        part = SegmentReplay(replay, segment)
         await part.perform()
         messages = part.messages
         entries += part.entries()
@@ -128,24 +128,18 @@ class _Replay(Struct):
     stopped: bool
 
 
-class _SegmentReplay:
+class SegmentReplay:
     """What one process did to the session, done again."""
 
     def __init__(self, replay: _Replay, segment: Segment) -> None:
         self.replay = replay
         self.segment = segment
-        self.world = ReplayWorld(
-            segment,
-            self.do_aside,
-            on_request=self.offer_tools,
-            on_cut=self.end_early,
-            on_mismatch=self.note_mismatch,
-        )
+        self.world = ReplayWorld(segment, self)
         self.judge = RecordedJudge(self.world)
         self.questions = RecordedQuestions(self.world)
         self.mismatch: Divergence | None = None
         session_id = segment.facts.session_id
-        self.journal = ReplayJournal(session_id, segment.before, self.accept, self.note_record)
+        self.journal = ReplayJournal(session_id, segment.before, self)
         self.before = self.restore()
         self.steps = self.before.steps
         self.messages: tuple[Message, ...] = ()
@@ -262,12 +256,13 @@ class _SegmentReplay:
         if schemas is not None:
             self.session.agent.tools = self.tools(schemas)
 
-    def do_aside(self, session: Session, aside: Any) -> None:
-        limits = isinstance(aside, records.SessionChange) and aside.change == "budget"
-        if limits and not (aside.value and self.knows_spending):
-            session.log.note_change("budget", aside.value)
-        else:
-            _do_aside(session, aside)
+    def do_aside(self, aside: Record) -> None:
+        """Do to the session what was done to it in the middle of something else, or beside everything."""
+        match aside:
+            case records.SessionChange(change="budget", value=limits) if not (limits and self.knows_spending):
+                self.session.log.note_change("budget", limits)
+            case _:
+                _do_aside(self.session, aside)
 
     def accept(self, event: str) -> bool:
         self.journal.closed_for_more = beyond = self.world.is_beyond(event)
@@ -344,7 +339,7 @@ def wanted_web_tools(facts: records.SessionFacts) -> NativeWebTools | None:
     return NativeWebTools(web_search=search, web_fetch=fetch) if search or fetch else None
 
 
-async def _do(session: Session, action: Action, do_aside: Callable[[Session, Record], None]) -> None:
+async def _do(session: Session, action: Action, do_aside: Callable[[Record], None]) -> None:
     """Do to the session what was done to it."""
     match action.record:
         case records.UserRecord() as record:
@@ -367,7 +362,7 @@ async def _do(session: Session, action: Action, do_aside: Callable[[Session, Rec
         case records.MessageRecord() | records.ToolMessageRecord() if action.message is not None:
             session.log.record(action.message)
         case aside:
-            do_aside(session, aside)
+            do_aside(aside)
 
 
 def _do_aside(session: Session, aside: Record) -> None:

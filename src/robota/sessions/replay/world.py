@@ -25,6 +25,7 @@ from robota.sessions.replay.recorded import DECISION, START, Action, CallOrder, 
 from robota.sessions.replay.recording import HOOKS_OUTSIDE, INTERRUPTED, UNCOUNTED
 
 if TYPE_CHECKING:
+    from robota.sessions.replay.session_replay import SegmentReplay
     from robota.sessions.session import Session
 
 AFTER_END = frozenset(("hook_executed",))
@@ -103,26 +104,13 @@ class ReplayWorld:
     session: Session
     """Known from `follow` on, before it is asked for anything."""
 
-    def __init__(
-        self,
-        segment: Segment,
-        do_aside: Callable[[Session, Record], None],
-        *,
-        on_request: Callable[[Action], None],
-        on_cut: Callable[[], None],
-        on_mismatch: Callable[[str], None],
-    ) -> None:
-        """`on_request` is called when the model is asked, so that the next request has what it had, `on_cut`
-        where the recording ends in the middle of something, `on_mismatch` when the session wants what is not
-        on record."""
+    def __init__(self, segment: Segment, replay: SegmentReplay) -> None:
         self.facts = segment.facts
         self.action = segment.start
-        self.on_request = on_request
-        self._on_cut = on_cut
-        self._on_mismatch = on_mismatch
+        self.replay = replay
+        """Whoever gives it again, told of what is asked for."""
         self._last = segment.actions[-1] if segment.actions and not segment.closed else None
-        self._do_aside = do_aside
-        self.clock = RecordClock(segment.start, self.meanwhile)
+        self.clock = RecordClock(segment.start, replay.do_aside)
         self._marks = 0
         self._to_begin = -1
         """How many calls are still to be begun before the run is told to stop."""
@@ -162,9 +150,9 @@ class ReplayWorld:
         action = self.action
         if not action.interrupted:
             if action is not self._last or (action.finished and not after_end):
-                self._on_mismatch(what)
+                self.replay.note_mismatch(what)
                 raise ReplayMismatch(f"The recording has no {what} at this point.")
-            self._on_cut()
+            self.replay.end_early()
         await self.abort()
 
     @property
@@ -229,9 +217,6 @@ class ReplayWorld:
     def is_beyond(self, event: str) -> bool:
         """Whether the process that was recorded ended before it could write such a record."""
         return self.action is self._last and self.clock.is_beyond(event)
-
-    def meanwhile(self, aside: Record) -> None:
-        self._do_aside(self.session, aside)
 
     # --- clock and ids ------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from robota.core.errors import StorageError, ValidationError
 from robota.core.messages import Json
 from robota.sessions.files import REAL_FILES, Files
-from robota.sessions.journal.file.lock import JournalLock
+from robota.sessions.journal.file.line_file import JournalLock
 from robota.sessions.store.session_record import (
     SessionRecord,
     check_session_id,
@@ -65,12 +65,6 @@ class Migration(Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def default_directory() -> str:
-    """`$ROBOTA_HOME/sessions`, `~/.robota/sessions` without that variable."""
-    home = os.environ.get("ROBOTA_HOME") or os.path.join(os.path.expanduser("~"), ".robota")
-    return os.path.abspath(os.path.join(home, "sessions"))
-
-
 class SessionStore:
     """The sessions of one directory. Holds no state: any number may be at work, in any process."""
 
@@ -89,8 +83,12 @@ class SessionStore:
 
     @property
     def base_dir(self) -> str:
-        """The directory; without one given, the environment is asked each time."""
-        return default_directory() if self._base_dir is None else self._base_dir
+        """The directory; without one given `$ROBOTA_HOME/sessions`, without that `~/.robota/sessions`. The
+        environment is asked each time."""
+        if self._base_dir is not None:
+            return self._base_dir
+        home = os.environ.get("ROBOTA_HOME") or os.path.join(os.path.expanduser("~"), ".robota")
+        return os.path.abspath(os.path.join(home, "sessions"))
 
     def path_of(self, id: str) -> str:
         return f"{self.base_dir}/{check_session_id(id)}.json"

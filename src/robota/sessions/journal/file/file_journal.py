@@ -15,7 +15,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from robota.core.jsontext import encode
-from robota.sessions.files import REAL_FILES, Files, explain, opened
+from robota.sessions.files import REAL_FILES, Files, explain
 from robota.sessions.journal.file.line_file import KEEP_UNSYNCED, LineFile
 from robota.sessions.journal.file.payloads import PayloadStore
 from robota.sessions.journal.port import JournalError, JournalProblem, Position, SessionLockedError
@@ -218,11 +218,10 @@ class FileJournal:
 
     def _peek(self) -> Position:
         """The end of a file that can be read although it cannot be written."""
-        from robota.sessions.journal.file.tail import find_end  # noqa: PLC0415 - not before the first record
+        from robota.sessions.journal.file.tail import find_last  # noqa: PLC0415 - not before the first record
 
         try:
-            with opened(self._files, self.path) as fd:
-                return find_end(self._files, fd, self.path, self.session_id).last
+            return find_last(self._files, self.path, self.session_id)
         except OSError:
             return Position()
 

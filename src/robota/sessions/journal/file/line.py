@@ -7,7 +7,7 @@ byte after its own comma. Lines of the TypeScript original have neither checksum
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 from zlib import crc32
 
@@ -29,6 +29,7 @@ FRAME = lazy_pattern(
 NUMBER = lazy_pattern(rb'\{"crc":"[0-9a-f]{8}","v":[0-9]{1,9},"seq":([0-9]{1,18}),')
 """As much of a frame as a broken record needs to tell its number."""
 _START = lazy_pattern(rb'\{"(?:crc":"[0-9a-f]{8}","v":|timestamp":"[^"\\]{10,40}","sessionId":")')
+_ZEROS = lazy_pattern(rb"(\0+)")
 _FAILURES = 64
 """Pieces of one damaged line that are tried in vain before the rest of it is given up."""
 
@@ -160,7 +161,7 @@ Cut: TypeAlias = tuple[CutKind, int, list[bytes], int]
 
 
 class LineCutter(Struct, eq=False):
-    """Feed it blocks in order, then `finish`."""
+    """Makes lines of the blocks of a file."""
 
     _offset: int = 0
     """Of the next byte to come."""
@@ -169,30 +170,17 @@ class LineCutter(Struct, eq=False):
     _size: int = 0
     _zeros: int = 0
 
-    def feed(self, block: bytes) -> Iterator[Cut]:
-        if b"\0" not in block:
-            return self._cut_text(block)
-        return self._cut_mixed(block)
-
-    def finish(self) -> Iterator[Cut]:
+    def cut(self, blocks: Iterable[bytes]) -> Iterator[Cut]:
+        for block in blocks:
+            for piece in filter(None, _ZEROS.split(block)) if b"\0" in block else (block,):
+                if piece[0]:
+                    yield from self._cut_text(piece)
+                    continue
+                yield from self._end_line("cut", b"")
+                self._zeros += len(piece)
+                self._offset += len(piece)
         yield from self._end_zeros()
         yield from self._end_line("last", b"")
-
-    def _cut_mixed(self, block: bytes) -> Iterator[Cut]:
-        position = 0
-        while position < len(block):
-            zero = block.find(b"\0", position)
-            if zero != position:
-                text = block[position:] if zero < 0 else block[position:zero]
-                yield from self._cut_text(text)
-                position += len(text)
-                continue
-            yield from self._end_line("cut", b"")
-            rest = block[position:]
-            run = len(rest) if rest == bytes(len(rest)) else len(rest) - len(rest.lstrip(b"\0"))
-            self._zeros += run
-            self._offset += run
-            position += run
 
     def _cut_text(self, text: bytes) -> Iterator[Cut]:
         yield from self._end_zeros()

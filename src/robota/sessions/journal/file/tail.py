@@ -9,10 +9,9 @@ from __future__ import annotations
 import errno
 import os
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.sessions.files import Files, close_quietly, write_all
+from robota.sessions.files import Files, close_quietly, opened, write_all
 from robota.sessions.journal.file.line import LONGEST_LINE, NUMBER, VERSION, Line, find_records, parse_line
 from robota.sessions.journal.file.reader import read_lines
 from robota.sessions.journal.port import JournalError, Position
@@ -25,47 +24,40 @@ _PLAUSIBLE_STEP = 64
 """How far a damaged record's number may lead: one that was tampered with must not use up all numbers."""
 
 
-class JournalEnd(Struct, frozen=True, kw_only=True):
-    """Where the next record goes, as long as the file stays as it is."""
-
-    size: int
-    line_start: int
-    """Smaller than the size when the last line was not finished."""
-    has_records: bool
-    """Whether the unfinished line holds whole records nevertheless."""
-    last: Position
-    """Numbers that are taken; unreadable lines behind the last record count, so that none is given twice."""
+def find_last(files: Files, path: str, session_id: str) -> Position:
+    """The numbers that are taken, as `prepare_end` finds them; nothing is changed."""
+    with opened(files, path) as fd:
+        return _find_end(files, fd, path, session_id)[3]
 
 
-def find_end(files: Files, fd: int, path: str, session_id: str) -> JournalEnd:
-    """Look at the end without changing it.
+def prepare_end(files: Files, fd: int, path: str, session_id: str) -> tuple[int, Position]:
+    """Make the file end with a whole line; returns its size and its last numbers.
 
     Raises `JournalError` when the file is another session's or was written by a newer version.
     """
+    size, line_start, has_records, last = _find_end(files, fd, path, session_id)
+    if line_start == size:
+        return size, last
+    if has_records:
+        if files.write(fd, b"\n") != 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return size + 1, last
+    _set_aside(files, fd, path, line_start, size)
+    files.truncate(fd, line_start)
+    return line_start, last
+
+
+def _find_end(files: Files, fd: int, path: str, session_id: str) -> tuple[int, int, bool, Position]:
+    """The size, where a line begins that was not finished, whether that holds whole records nevertheless, and
+    the numbers that are taken: unreadable lines behind the last record count, so that none is given twice."""
     size = files.size(fd)
     if not size:
-        return JournalEnd(size=0, line_start=0, has_records=False, last=Position())
+        return 0, 0, False, Position()
     start = _find_line_start(files, fd, size)
     tail = _read(files, fd, start, size) if size - start <= LONGEST_LINE else b""
     has_records = bool(find_records(tail, start))
     last = _find_last(files, fd, path, session_id, start, tail if has_records else b"")
-    if start < size:
-        last = replace(last, closed=False)
-    return JournalEnd(size=size, line_start=start, has_records=has_records, last=last)
-
-
-def prepare_end(files: Files, fd: int, path: str, session_id: str) -> tuple[int, Position]:
-    """Make the file end with a whole line; returns its size and its last numbers."""
-    end = find_end(files, fd, path, session_id)
-    if end.line_start == end.size:
-        return end.size, end.last
-    if end.has_records:
-        if files.write(fd, b"\n") != 1:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return end.size + 1, end.last
-    _set_aside(files, fd, path, end)
-    files.truncate(fd, end.line_start)
-    return end.line_start, end.last
+    return size, start, has_records, replace(last, closed=last.closed and start == size)
 
 
 def _find_last(files: Files, fd: int, path: str, session_id: str, end: int, tail: bytes) -> Position:
@@ -150,9 +142,8 @@ def _find_line_start(files: Files, fd: int, size: int) -> int:
     return 0
 
 
-def _set_aside(files: Files, fd: int, path: str, end: JournalEnd) -> None:
+def _set_aside(files: Files, fd: int, path: str, start: int, end: int) -> None:
     """Copy the torn end into a file of its own, durably."""
-    start = end.line_start
     number = 1
     while True:
         try:
@@ -161,8 +152,8 @@ def _set_aside(files: Files, fd: int, path: str, end: JournalEnd) -> None:
         except FileExistsError:
             number += 1
     try:
-        while start < end.size:
-            block = _read(files, fd, start, min(end.size, start + 16 * _BLOCK))
+        while start < end:
+            block = _read(files, fd, start, min(end, start + 16 * _BLOCK))
             write_all(files, copy, block)
             start += len(block)
         files.sync(copy)
