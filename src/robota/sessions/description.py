@@ -13,6 +13,7 @@ from robota.core.jsontext import decode
 from robota.core.messages import JsonObject, Message
 from robota.core.provider import NativeWebTools, get_provider_capabilities
 from robota.core.tool import tool_schema
+from robota.sessions.permissions.live_rules import permit_web_tools
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
@@ -73,8 +74,6 @@ def choose_web_tools(session: Session) -> NativeWebTools | None:
     wanted = session.options.native_web_tools
     if wanted is None:
         return None
-    from robota.sessions.permissions.hosted_tools import permit_web_tools  # noqa: PLC0415 - few want them
-
     exchanged = None if session.authors is None else session.agent.provider
     return permit_web_tools(wanted, session.rules.rules, exchanged)
 

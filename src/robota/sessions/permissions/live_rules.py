@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from robota.core.errors import ConfigurationError
 from robota.core.given import require_kind, require_texts, suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
+from robota.core.provider import NativeWebTools, Provider, get_provider_capabilities
 from robota.sessions.permissions.judgement import Terms
 
 if TYPE_CHECKING:
@@ -227,3 +228,22 @@ def _only_taking(terms: Terms, above: Terms) -> Terms:
     """What these deny or ask about, besides what those `above` do."""
     higher = above if terms.above is None else _only_taking(terms.above, above)
     return replace(terms, mode="bypassPermissions", allow=(), above=higher)
+
+
+def permit_web_tools(
+    wanted: NativeWebTools, rules: PermissionRules, provider: Provider | None = None
+) -> NativeWebTools | None:
+    """Which web tools of the model's own service may be asked for under these rules and, if given, with this
+    provider; `None` for nothing. The service carries them out by itself, so no single call can be judged or
+    asked about here: one that any deny or ask rule speaks of, even in part, is not asked for at all."""
+    from robota.core.permissions.rules import load_rules  # noqa: PLC0415 - few want them
+
+    restricting = (*load_rules(rules.deny, "deny").rules, *load_rules(rules.ask, "ask").rules)
+    can = None if provider is None else get_provider_capabilities(provider)
+    left = {}
+    for name, tool in (("web_search", "WebSearch"), ("web_fetch", "WebFetch")):
+        offer = None if can is None else getattr(can, name)
+        restricted = any(rule.names(tool) for rule in restricting)
+        offered = offer is None or (offer.supported and offer.enabled)
+        left[name] = getattr(wanted, name) and offered and not restricted
+    return NativeWebTools(**left) if any(left.values()) else None
