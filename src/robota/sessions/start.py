@@ -44,7 +44,7 @@ from robota.sessions.journal.records import (
     Unknown,
     UserRecord,
 )
-from robota.sessions.usage.past_usage import USAGE_RECORDS, PastUsage, Spent
+from robota.sessions.past import USAGE_RECORDS, PastUsage, Spent
 
 if TYPE_CHECKING:
     from robota.sessions.store.session_record import SessionRecord
