@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -157,9 +158,8 @@ class LiveRules:
 
     def lending(self, loan: Loan) -> LiveRules:
         """These rules as they are now with a loan, for something that no turn is about."""
-        above = None if self.above is None else self.above.lending(loan)
-        rules = LiveRules(self._rules, home=self._home, additional_dirs=self.additional_dirs, above=above)
-        rules.base, rules.granted, rules.lent = self.base, self.granted, self.lent
+        rules = copy(self)
+        rules.above = None if self.above is None else self.above.lending(loan)
         rules.lend(*loan)
         return rules
 
