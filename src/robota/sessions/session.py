@@ -30,7 +30,15 @@ from robota.core.run import OutputKind, OutputT, RunResult, read_output
 from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
 from robota.sessions.background import BackgroundWork
-from robota.sessions.changes import Changes, InjectedRole, inject, make_injected, reload
+from robota.sessions.changes import (
+    Authors,
+    Changes,
+    InjectedRole,
+    inject,
+    make_injected,
+    reload,
+    swap_model,
+)
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
 from robota.sessions.description import (
     describe_budget,
@@ -64,7 +72,6 @@ from robota.sessions.usage.ledger import UsageLedger
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
     from robota.sessions.child import ChildOptions
-    from robota.sessions.model_swap import Authors
     from robota.sessions.questions import PermissionHandler
     from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
@@ -244,8 +251,6 @@ class Session(Closing):
 
     def set_provider(self, provider: Provider, model: str | None = None) -> ModelChanged:
         """The same with another provider, by default with its own model; tells what that means."""
-        from robota.sessions.model_swap import swap_model  # noqa: PLC0415 - for those who change it
-
         return swap_model(self, provider, model)
 
     def limit(self, budget: Budget) -> None:
