@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from robota.sessions.hooks import HookPort
     from robota.sessions.journal.logged import SessionLogger
     from robota.sessions.journal.port import SessionJournal
-    from robota.sessions.permissions.approval_desk import RuleSaver
+    from robota.sessions.permissions.case import RuleSaver
     from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
     from robota.sessions.questions import QuestionHandler, Questions
     from robota.sessions.redaction import Redactor

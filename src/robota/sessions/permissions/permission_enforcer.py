@@ -19,8 +19,7 @@ from robota.core.questions import HOOK_ASKS
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall, RunTool, checked_result, invoke_tool
 from robota.sessions.options import PermissionOptions, permission_options
-from robota.sessions.permissions.approval_desk import ApprovalDesk
-from robota.sessions.permissions.case import BROKEN, PermissionCase
+from robota.sessions.permissions.case import BROKEN, ApprovalDesk, PermissionCase
 from robota.sessions.permissions.consultation import Fault, attempt, consult
 from robota.sessions.permissions.judgement import RuleJudge
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
