@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from robota.core.hooks import HooksConfig
     from robota.core.hooks.runner import Executors
     from robota.core.plugin import Plugin
-    from robota.sessions.compaction.sections import CompactionSection
+    from robota.sessions.compaction.kept_state import CompactionSection
     from robota.sessions.hooks import HookPort
     from robota.sessions.journal.logged import SessionLogger
     from robota.sessions.journal.port import SessionJournal

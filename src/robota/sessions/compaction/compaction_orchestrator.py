@@ -22,8 +22,14 @@ from robota.core.messages import AssistantMessage, Message, SystemMessage, UserM
 from robota.core.plain_text import shorten
 from robota.core.provider import ChatRequest, Provider
 from robota.core.robota import Robota
-from robota.sessions.compaction.kept_state import find_files, find_sections
-from robota.sessions.compaction.sections import CompactionSection, add_sections, disarm, write_sections
+from robota.sessions.compaction.kept_state import (
+    CompactionSection,
+    add_sections,
+    disarm,
+    find_files,
+    find_sections,
+    write_sections,
+)
 from robota.sessions.compaction.summarizer import CompactionError, Summarizer
 from robota.sessions.compaction.transcript import fit_text, is_summary, read_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
