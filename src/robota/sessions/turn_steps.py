@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from robota.core.context import BYTES_PER_TOKEN, CONTEXT_HARD_BLOCK_THRESHOLD
 from robota.core.errors import (
     AbortError,
@@ -194,13 +196,7 @@ class TurnSteps:
                 extra.append(SystemMessage(system, id="", timestamp=_NO_TIME))
             extra.append(user_message(prompt, id="", timestamp=_NO_TIME))
         state = self._tracker.measure(*extra)
-        self._log.tell(
-            ContextUpdated,
-            max_tokens=state.max_tokens,
-            used_tokens=state.used_tokens,
-            used_percentage=state.used_percentage,
-            remaining_percentage=state.remaining_percentage,
-        )
+        self._log.tell(ContextUpdated, **asdict(state))
 
     # --- between rounds -----------------------------------------------------------------------------------
 

@@ -38,15 +38,19 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
                 f"There is no permission mode {self.mode!r}; {suggest(str(self.mode), CLASS_POLICY)}"
             )
         for kind in _KINDS:
-            texts = require_texts(f"PermissionRules.{kind}", getattr(self, kind))
-            if texts:
-                _refuse_malformed(kind, texts)
+            if texts := require_texts(f"PermissionRules.{kind}", getattr(self, kind)):
+                from robota.core.permissions.rules import check_rules  # noqa: PLC0415 - many have no rules
+
+                for problem in check_rules(texts, kind=kind):
+                    raise ConfigurationError(
+                        f"The {kind} rule {problem.text!r} cannot work: {problem.reason}."
+                    )
 
     def refuse_unknown(self, tools: frozenset[str]) -> None:
         """Raise for a rule that is about no tool of a session that has these: it would guard nothing."""
         if tools.issuperset(self.allow) and tools.issuperset(self.deny) and tools.issuperset(self.ask):
             return
-        from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415 - many have no rules
+        from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415 - as above
 
         for kind in _KINDS:
             for rule in getattr(self, kind):
@@ -59,13 +63,6 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
 
 
 _KINDS: tuple[RuleKind, ...] = ("allow", "deny", "ask")
-
-
-def _refuse_malformed(kind: RuleKind, rules: tuple[str, ...]) -> None:
-    from robota.core.permissions.rules import check_rules  # noqa: PLC0415 - as above
-
-    for problem in check_rules(rules, kind=kind):
-        raise ConfigurationError(f"The {kind} rule {problem.text!r} cannot work: {problem.reason}.")
 
 
 class Loan(NamedTuple):

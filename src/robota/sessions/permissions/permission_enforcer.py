@@ -124,7 +124,7 @@ class PermissionEnforcer:
         context = msgspec.structs.replace(context, resolved=case.resolved, rules=self.rules)
         result = case.describe(call, await self._run_tool(case.call, context))
         final: object = None
-        if case.outcomes or self._hooks.may_hear_results:
+        if case.outcomes or self._hooks.has("PostToolUse") or self._hooks.has("PostToolUseFailure"):
             duration = self._monotonic() - started
             final = await consult("What hooks say about a result", self._hear_hooks, case, result, duration)
         return (

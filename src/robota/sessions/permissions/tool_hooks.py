@@ -80,11 +80,6 @@ class CallHooks(Struct, eq=False):
     def has(self, event: str) -> bool:
         return self._port is not None and self._port.has(event)
 
-    @property
-    def may_hear_results(self) -> bool:
-        """Whether some hook wants to know what tools gave."""
-        return self.has("PostToolUse") or self.has("PostToolUseFailure")
-
     async def fire(self, event: str, told: JsonObject, call: PreparedCall, terms: Terms) -> HookOutcome:
         """Ask the hooks of an event that has some."""
         from robota.core.hooks.outcome import HookOutcome  # noqa: PLC0415 - see above

@@ -59,7 +59,9 @@ _PASS_OWNERS = word_set(
     remote default
     """
 )
-_PASSWORDS = word_set("psk storepass keypass userpass dbpass requirepass masterauth passe")
+_PASSWORDS = word_set(
+    "psk storepass keypass userpass dbpass requirepass masterauth passe bindpw rootpw rootbindpw authtok"
+)
 _COOKIE_OWNERS = ("", *word_set("set session auth x http request response"))
 _OTHER_TOKENS = word_set(
     """
@@ -243,9 +245,7 @@ def _other_strength(last: str, owner: str, words: list[str], *, upper: bool) -> 
         return Strength.FULL if owner in _COOKIE_OWNERS else Strength.WEAK
     if last in _PASSWORDS or (last.endswith("pwd") and last != "oldpwd"):
         return Strength.TEXT
-    if last in ("bindpw", "rootpw", "rootbindpw", "authtok") or (last == "pw" and owner):
-        return Strength.TEXT
-    if last == "salt" and upper:
+    if (last == "pw" and owner) or (last == "salt" and upper):
         return Strength.TEXT
     if last.endswith("pass") and (last == "pass" or last.removesuffix("pass") in _PASS_OWNERS):
         return Strength.TEXT if last != "pass" or owner in _PASS_OWNERS else Strength.WEAK
