@@ -40,27 +40,13 @@ from robota.sessions.changes import (
     swap_model,
 )
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
-from robota.sessions.description import (
-    describe_budget,
-    describe_session,
-    describe_snapshot,
-    describe_to_hooks,
-    describe_web_tools,
-    update_web_tools,
-)
+from robota.sessions.description import describe_budget, describe_snapshot, update_web_tools
 from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.journal.records import HistoryCleared
 from robota.sessions.log import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
-from robota.sessions.parts import (
-    make_agent,
-    make_compaction,
-    make_config,
-    make_hooks,
-    make_log,
-    make_questions,
-)
+from robota.sessions.parts import make_agent, make_config, make_hooks, make_log, make_questions
 from robota.sessions.past import look_back, recall_usage, take_up
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.resources import Resources
@@ -133,7 +119,7 @@ class Session(Closing):
             agent.conversation, agent.using.window, options.compaction.threshold
         )
         known = start if start is not None and start.session_id == self.session_id else None
-        self.log = make_log(self.session_id, agent, store, options, partial(describe_session, self), known)
+        self.log = make_log(self, known)
         kept = None if options.agent_id else store  # the one snapshot of a session is its own agent's
         self._snapshots = Snapshots(kept, self.log, partial(describe_snapshot, self))
         notice = self.log.notice
@@ -150,8 +136,8 @@ class Session(Closing):
         recall_usage(self, known)
         if options.budget is not None:
             self.admission.limit(options.budget, provider)
-        self.questions = make_questions(agent, permission_handler, options, known)
-        self.hooks = make_hooks(options, agent, partial(describe_to_hooks, self), self.log)
+        self.questions = make_questions(self, permission_handler, known)
+        self.hooks = make_hooks(self)
         self._connect_agent(is_fork=start is not None and known is None)
 
     def _connect_agent(self, *, is_fork: bool) -> None:
@@ -168,16 +154,7 @@ class Session(Closing):
         )
         self.rules = self.enforcer.rules
         self.rules.meet(agent.tool_names())
-        self.steps = TurnSteps(
-            agent,
-            log=self.log,
-            hooks=self.hooks,
-            enforcer=self.enforcer,
-            tracker=self.tracker,
-            inbox=self.inbox,
-            compaction=partial(make_compaction, agent, self.tracker, options, self.hooks, self.admission),
-            web_tools=partial(describe_web_tools, self),
-        )
+        self.steps = TurnSteps(self)
         if is_fork:
             self.steps.source = "fork"
         agent.config = make_config(self)
