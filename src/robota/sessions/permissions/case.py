@@ -21,7 +21,6 @@ from robota.sessions.permissions.consultation import Fault, consult
 from robota.sessions.permissions.judgement import DecidedBy, Judge, Judgement, Terms
 from robota.sessions.permissions.live_rules import LiveRules
 from robota.sessions.permissions.tool_hooks import (
-    CallHooks,
     blocked_result,
     copy_json,
     describe_call,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     import anyio
 
     from robota.core.hooks.outcome import HookOutcome
+    from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
     from robota.sessions.questions import Questions, Settled
 
 DENIED = "denied"
@@ -169,7 +169,7 @@ UNANSWERED = "Permission denied. The question about this action got no usable an
 class ApprovalDesk(Struct, eq=False):
     """Settles the cases that rules leave open."""
 
-    _hooks: CallHooks
+    _enforcer: PermissionEnforcer
     _questions: Questions | None
     _save_rule: RuleSaver | None
     _notice: Callable[[str], object]
@@ -202,12 +202,12 @@ class ApprovalDesk(Struct, eq=False):
 
     async def _ask_hooks(self, case: PermissionCase) -> HookOutcome | None:
         """What hooks decide, if they do."""
-        if not self._hooks.has("PermissionRequest"):
+        if not self._enforcer.has_hooks("PermissionRequest"):
             return None
         told = describe_call(case.call, case.cwd)
         if case.rules:
             told["permission_suggestions"] = suggest_updates(case.rules)
-        outcome = await self._hooks.fire("PermissionRequest", told, case.call, case.terms)
+        outcome = await self._enforcer.fire("PermissionRequest", told, case.call, case.terms)
         decided = outcome.stop or outcome.permission_decision in ("allow", "deny")
         return outcome if decided else None
 
@@ -216,7 +216,7 @@ class ApprovalDesk(Struct, eq=False):
         details = decision if isinstance(decision, dict) else {}
         if outcome.stop or outcome.permission_decision == "deny":
             if details.get("interrupt") is True:
-                self._hooks.request_stop(outcome.reason)
+                self._enforcer.request_stop(outcome.reason)
             case.by = "hook"
             return blocked_result(outcome.reason or outcome.stop_reason)
         if "updatedPermissions" in details:
@@ -291,7 +291,7 @@ class ApprovalDesk(Struct, eq=False):
 
     async def _put(self, case: PermissionCase, questions: Questions, question: PermissionQuestion) -> Settled:
         """Put the question; hooks that call somebody to the screen run while it is open."""
-        if not self._hooks.has("Notification"):
+        if not self._enforcer.has_hooks("Notification"):
             return await questions.settle(question)
         import anyio  # noqa: PLC0415 - loaded with the first question
 
@@ -301,7 +301,7 @@ class ApprovalDesk(Struct, eq=False):
             "notification_type": "permission_prompt",
         }
         async with anyio.create_task_group() as group:
-            group.start_soon(self._hooks.fire, "Notification", told, case.call, case.terms)
+            group.start_soon(self._enforcer.fire, "Notification", told, case.call, case.terms)
             settled = await questions.settle(question)
         return settled
 
