@@ -289,8 +289,7 @@ class Session(Closing):
             if id in self.past.results:  # somebody else has submitted it meanwhile
                 return read_output(self.past.results[id], output)
             await self.log.accept(prompt, words, display_input, id)
-            if self.options.native_web_tools is not None:
-                update_web_tools(self)
+            update_web_tools(self)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
             await self._leave()
