@@ -187,18 +187,18 @@ def measure(began: str, ended: str) -> float:
 
 def recall_usage(session: Session, start: SessionStart | None) -> None:
     """Have in the ledger what earlier processes have spent, once; one that was there has it already."""
-    root, past, known = session.usage.root, session.past, session.past.spent
+    book, past, known = session.usage.book, session.past, session.past.spent
     spent = [] if start is None else start.spent
-    is_first = session.session_id not in root.sessions
-    root.sessions.add(session.session_id)
+    is_first = session.session_id not in book.sessions
+    book.sessions.add(session.session_id)
     if len(spent) <= known:
         return
     past.spent = len(spent)
     for each in spent[known:] if is_first or known else ():
-        root.book.calls += each.calls
-        root.past_seconds += each.seconds
+        book.calls += each.calls
+        book.past_seconds += each.seconds
         if not each.requests:
             continue
         page = session.usage.child(each.agent_id, purpose=each.purpose)
         page.record(page.choose_name(each.asked, each.answered), each.usage, estimated=each.estimated)
-        root.book.total.requests += each.requests - 1
+        book.total.requests += each.requests - 1

@@ -23,7 +23,7 @@ from robota.core.given import require_kind
 from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, ProviderWrapper, TextChunk
 from robota.core.reply import open_stream
-from robota.sessions.usage.ledger import PICO, UsageLedger, text_size
+from robota.sessions.usage.ledger import PICO, Book, UsageLedger, text_size
 from robota.sessions.usage.meter import InputSize, Meter, find_default_model
 from robota.sessions.usage.report import format_usd
 
@@ -126,7 +126,7 @@ class BudgetGate(Struct, eq=False):
     """Lets requests pass that a budget can bear; one for a session and all its subagents. Sessions that share
     a ledger and have budgets of their own mind each other's requests."""
 
-    ledger: UsageLedger
+    book: Book
     _budget: Budget
     on_notice: Callable[[str], object] | None
     """Told once per budget and limit when most of it is used. It must not raise."""
@@ -185,7 +185,7 @@ class BudgetGate(Struct, eq=False):
                 self._tell_once(limit.kind, f"{share}{_USED}{used} of {maximum}.")
 
     def limits(self) -> Iterator[Limit]:
-        budget, total = self._budget, self.ledger.book.total
+        budget, total = self._budget, self.book.total
         if budget.max_cost_usd is not None:
             yield Limit("cost", round(budget.max_cost_usd * PICO), total.cost)
         if budget.max_tokens is not None:
@@ -193,15 +193,15 @@ class BudgetGate(Struct, eq=False):
         if budget.max_requests is not None:
             yield Limit("requests", budget.max_requests, total.requests)
         if budget.max_seconds is not None:
-            used = round(self.ledger.seconds * _MILLI)
+            used = round(self.book.seconds * _MILLI)
             yield Limit("time", round(budget.max_seconds * _MILLI), used)
 
     def admit_call(self) -> str | None:
         """Count a tool call that is about to run; why it may not, if the budget has no room for it."""
         limit = self._budget.max_tool_calls
-        if limit is not None and self.ledger.book.calls >= limit:
+        if limit is not None and self.book.calls >= limit:
             return CALLS_USED_UP.format(limit)
-        self.ledger.book.calls += 1
+        self.book.calls += 1
         return None
 
     def _tell_once(self, what: str, message: str) -> None:
@@ -231,8 +231,8 @@ class BudgetedProvider(ProviderWrapper):
     ) -> None:
         super().__init__(inner)
         self.ledger = ledger
-        ledger.root.metered = True
-        self.gate = _make_gate(ledger.root, budget, on_notice) if gate is None else gate
+        ledger.book.metered = True
+        self.gate = _make_gate(ledger.book, budget, on_notice) if gate is None else gate
         self._sign_of_life = sign_of_life
         self._size = InputSize()
 
@@ -302,13 +302,11 @@ class BudgetedProvider(ProviderWrapper):
         self.ledger.record(name, usage, estimated=estimated)
 
 
-def _make_gate(
-    root: UsageLedger, budget: Budget | None, on_notice: Callable[[str], object] | None
-) -> BudgetGate:
-    """A gate beside the one that the ledger may have: both know of all requests in flight."""
-    known = root.gate
-    gate = BudgetGate(root, budget or UNLIMITED, on_notice, Traffic() if known is None else known._traffic)
-    root.gate = known or gate
+def _make_gate(book: Book, budget: Budget | None, on_notice: Callable[[str], object] | None) -> BudgetGate:
+    """A gate beside the one that there may be: both know of all requests in flight."""
+    known = book.gate
+    gate = BudgetGate(book, budget or UNLIMITED, on_notice, Traffic() if known is None else known._traffic)
+    book.gate = known or gate
     return gate
 
 
@@ -341,7 +339,7 @@ class Admission:
         """The same for a tool call: why it may not run, if that is so."""
         if self.known_refusal is not None:
             return self.known_refusal(call_id)
-        gate = self._ledger.root.gate if self._known is None else self._known.gate
+        gate = self._ledger.book.gate if self._known is None else self._known.gate
         if gate is not None:
             return gate.admit_call()
         self._ledger.book.calls += 1  # for a budget that may come
@@ -353,7 +351,7 @@ class Admission:
 
     def admit(self, provider: Provider) -> Provider:
         """The provider as the session may ask it, whoever has put it into the agent."""
-        known, shared = self._known, self._ledger.root.gate
+        known, shared = self._known, self._ledger.book.gate
         if known is None and shared is not None:
             known = self._known = BudgetedProvider(provider, self._ledger, gate=shared)
         if known is None:
