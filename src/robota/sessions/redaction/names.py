@@ -226,8 +226,6 @@ def _key_strength(glued: str, words: list[str], *, upper: bool) -> Strength:
         return Strength.NONE
     if _DOERS.intersection(words[:-1]):
         return Strength.WEAK
-    if owner in ("api", "private", "secret"):
-        return Strength.FULL
     if owner == "access" and len(words) > 2 and words[-3] == "secret":
         return Strength.FULL
     if not owner:
