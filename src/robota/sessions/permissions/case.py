@@ -207,7 +207,7 @@ class ApprovalDesk(Struct, eq=False):
         told = describe_call(case.call, case.cwd)
         if case.rules:
             told["permission_suggestions"] = suggest_updates(case.rules)
-        outcome = await self._enforcer.fire("PermissionRequest", told, case.call, case.terms)
+        outcome = await self._enforcer.fire("PermissionRequest", told, case)
         decided = outcome.stop or outcome.permission_decision in ("allow", "deny")
         return outcome if decided else None
 
@@ -301,7 +301,7 @@ class ApprovalDesk(Struct, eq=False):
             "notification_type": "permission_prompt",
         }
         async with anyio.create_task_group() as group:
-            group.start_soon(self._enforcer.fire, "Notification", told, case.call, case.terms)
+            group.start_soon(self._enforcer.fire, "Notification", told, case)
             settled = await questions.settle(question)
         return settled
 

@@ -22,7 +22,7 @@ from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall, RunTool, chec
 from robota.sessions.options import PermissionOptions, permission_options
 from robota.sessions.permissions.case import BROKEN, ApprovalDesk, PermissionCase
 from robota.sessions.permissions.consultation import Fault, attempt, consult
-from robota.sessions.permissions.judgement import RuleJudge, Terms
+from robota.sessions.permissions.judgement import RuleJudge
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.sessions.permissions.tool_hooks import (
     MAX_TOOL_OUTPUT_CHARACTERS,
@@ -153,7 +153,7 @@ class PermissionEnforcer:
             await self._refresh()
         if self.has_hooks("PreToolUse"):
             told = {**describe_call(case.call, case.cwd), "tool_use_id": case.call.request.id}
-            outcome = await self.fire("PreToolUse", told, case.call, case.terms)
+            outcome = await self.fire("PreToolUse", told, case)
             case.outcomes.append(outcome)
             wish, why = outcome.permission_decision, outcome.reason
             if outcome.blocked or wish == "deny":
@@ -192,7 +192,7 @@ class PermissionEnforcer:
         if self.has_hooks(event) and not result.denied and result.error_code != INVALID_ARGUMENTS:
             told = {**describe_call(call, case.cwd), "tool_use_id": call.request.id}
             told |= describe_result(told, result, duration)
-            outcome = await self.fire(event, told, call, case.terms)
+            outcome = await self.fire(event, told, case)
             case.outcomes.append(outcome)
             final = replace_output(kept, outcome)
         context = frame_context(case.outcomes, limit)
@@ -205,11 +205,12 @@ class PermissionEnforcer:
     def has_hooks(self, event: str) -> bool:
         return self._hooks is not None and self._hooks.has(event)
 
-    async def fire(self, event: str, told: JsonObject, call: PreparedCall, terms: Terms) -> HookOutcome:
+    async def fire(self, event: str, told: JsonObject, case: PermissionCase) -> HookOutcome:
         """Ask the hooks of an event that has some; if that breaks, a tool that has not run is blocked."""
         from robota.core.hooks.outcome import HookOutcome  # noqa: PLC0415 - with the first hook
 
         assert self._hooks is not None
+        call, terms = case.call, case.terms
         common: JsonObject = {"permission_mode": terms.mode}
         if self._agent_id:
             common["agent_id"] = self._agent_id
