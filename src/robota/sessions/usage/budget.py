@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.given import require_kind
@@ -26,9 +26,6 @@ from robota.core.reply import open_stream
 from robota.sessions.usage.ledger import PICO, Book, UsageLedger, text_size
 from robota.sessions.usage.meter import InputSize, Meter, find_default_model
 from robota.sessions.usage.report import format_usd
-
-if TYPE_CHECKING:
-    from anyio import Event as Signal
 
 WARN_AT = 0.8
 SIGN_OF_LIFE = 1.0
@@ -115,13 +112,6 @@ class Limit(NamedTuple):
         return amount / {"cost": PICO, "time": _MILLI}.get(self.kind, 1)
 
 
-class Traffic(Struct, eq=False):
-    """The requests in flight of all who share a ledger."""
-
-    needs: dict[int, Need] = {}
-    freed: Signal | None = None
-
-
 class BudgetGate(Struct, eq=False):
     """Lets requests pass that a budget can bear; one for a session and all its subagents. Sessions that share
     a ledger and have budgets of their own mind each other's requests."""
@@ -130,7 +120,6 @@ class BudgetGate(Struct, eq=False):
     _budget: Budget
     on_notice: Callable[[str], object] | None
     """Told once per budget and limit when most of it is used. It must not raise."""
-    _traffic: Traffic = field(default_factory=Traffic)
     _told: set[str] = set()
 
     @property
@@ -150,7 +139,7 @@ class BudgetGate(Struct, eq=False):
             own = getattr(need, limit.kind)[0]
             if limit.used + own > limit.maximum:
                 raise _refuse(limit, own)
-            others = sum(sum(getattr(other, limit.kind)) for other in self._traffic.needs.values())
+            others = sum(sum(getattr(other, limit.kind)) for other in self.book.needs.values())
             must_wait = must_wait or limit.used + others + own > limit.maximum
         if must_wait:
             self._tell_once(
@@ -159,19 +148,19 @@ class BudgetGate(Struct, eq=False):
                 "Raise the budget or set a smaller max_tokens for replies to let more run at once.",
             )
             return False
-        self._traffic.needs[id(need)] = need
+        self.book.needs[id(need)] = need
         return True
 
     def release(self, need: Need) -> None:
         """The request is over and entered in the ledger."""
-        self._traffic.needs.pop(id(need), None)
+        self.book.needs.pop(id(need), None)
         self._wake()
 
     async def wait(self, seconds: float) -> bool:
         """Wait for a change, at most so long; whether there was one."""
         import anyio  # noqa: PLC0415 - few requests ever wait
 
-        freed = self._traffic.freed = self._traffic.freed or anyio.Event()
+        freed = self.book.freed = self.book.freed or anyio.Event()
         with anyio.move_on_after(seconds):
             await freed.wait()
         return freed.is_set()
@@ -211,7 +200,7 @@ class BudgetGate(Struct, eq=False):
                 self.on_notice(message)
 
     def _wake(self) -> None:
-        freed, self._traffic.freed = self._traffic.freed, None
+        freed, self.book.freed = self.book.freed, None
         if freed is not None:
             freed.set()
 
@@ -232,7 +221,10 @@ class BudgetedProvider(ProviderWrapper):
         super().__init__(inner)
         self.ledger = ledger
         ledger.book.metered = True
-        self.gate = _make_gate(ledger.book, budget, on_notice) if gate is None else gate
+        if gate is None:
+            gate = BudgetGate(ledger.book, budget or UNLIMITED, on_notice)
+            ledger.book.gate = ledger.book.gate or gate
+        self.gate = gate
         self._sign_of_life = sign_of_life
         self._size = InputSize()
 
@@ -300,14 +292,6 @@ class BudgetedProvider(ProviderWrapper):
         asked = request.model or find_default_model(self.inner)
         name = self.ledger.choose_name(asked, meter.model) or self.inner.name
         self.ledger.record(name, usage, estimated=estimated)
-
-
-def _make_gate(book: Book, budget: Budget | None, on_notice: Callable[[str], object] | None) -> BudgetGate:
-    """A gate beside the one that there may be: both know of all requests in flight."""
-    known = book.gate
-    gate = BudgetGate(book, budget or UNLIMITED, on_notice, Traffic() if known is None else known._traffic)
-    book.gate = known or gate
-    return gate
 
 
 class Admission:

@@ -46,7 +46,9 @@ from robota.sessions.usage.report import (
 )
 
 if TYPE_CHECKING:
-    from robota.sessions.usage.budget import BudgetGate
+    from anyio import Event as Signal
+
+    from robota.sessions.usage.budget import BudgetGate, Need
 
 PICO = 10**12
 """Picodollars in a dollar. A price per million tokens is then a whole number of them per token."""
@@ -152,6 +154,10 @@ class Book(Struct, eq=False):
     """A provider enters the requests, so events must not."""
     gate: BudgetGate | None = None
     """What lets requests pass."""
+    needs: dict[int, Need] = {}
+    """Of the requests in flight."""
+    freed: Signal | None = None
+    """Set when one of them has ended, or a budget was replaced."""
     sessions: set[str] = set()
     """Those whose spending is in it from the beginning on."""
     total: Tally = field(default_factory=Tally)
