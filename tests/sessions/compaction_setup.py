@@ -13,7 +13,7 @@ from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import ChatRequest, Chunk, ModelSettings, Provider, ProviderWrapper
 from robota.core.robota import AgentConfig, Robota, RunLimits
 from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
-from robota.sessions.compaction.sections import CompactionSection
+from robota.sessions.compaction.kept_state import CompactionSection
 from robota.sessions.context_window_tracker import ContextWindowTracker
 from robota.sessions.options import CompactionOptions
 from robota.testing import ScriptedProvider

@@ -10,7 +10,7 @@ from robota.core.errors import AuthenticationError, ProviderError
 from robota.core.events import Compacted, CompactionMarked, Noticed, TextDelta, TurnEvent
 from robota.core.messages import AssistantMessage, SystemMessage, TokenUsage, ToolCall, UserMessage
 from robota.core.provider import ModelSettings, StopChunk
-from robota.sessions.compaction.sections import CompactionSection, read_sections
+from robota.sessions.compaction.kept_state import CompactionSection, read_sections
 from robota.sessions.compaction.summarizer import CompactionError
 from robota.testing import Fail, Stall, call
 

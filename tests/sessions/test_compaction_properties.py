@@ -14,7 +14,7 @@ from robota.core.errors import ProviderError
 from robota.core.events import Compacted
 from robota.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from robota.core.provider import ChatRequest, StopChunk
-from robota.sessions.compaction.sections import (
+from robota.sessions.compaction.kept_state import (
     NOTE,
     OPEN_TODOS,
     PLAN,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from robota.sessions.compaction.sections import (
+from robota.sessions.compaction.kept_state import (
     CompactionSection,
     add_sections,
     disarm,

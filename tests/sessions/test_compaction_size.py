@@ -19,7 +19,7 @@ from robota.core.messages import (
 from robota.core.provider import ChatRequest, StopChunk
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions.compaction.compaction_orchestrator import NOTE
-from robota.sessions.compaction.sections import CompactionSection, drop_sections, read_sections
+from robota.sessions.compaction.kept_state import CompactionSection, drop_sections, read_sections
 from robota.sessions.compaction.summarizer import MAX_ATTEMPTS, MAX_PIECES, CompactionError
 from robota.testing import Fail, HttpError, ModelServer, ReceivedRequest, ScriptedProvider
 

@@ -17,7 +17,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.sessions.compaction.compaction_orchestrator import NOTE, find_files, summarize_by_rule
-from robota.sessions.compaction.sections import CompactionSection, add_sections, write_sections
+from robota.sessions.compaction.kept_state import CompactionSection, add_sections, write_sections
 from robota.sessions.compaction.transcript import (
     Entry,
     fit_text,

@@ -5,8 +5,7 @@ from tests.sessions.live_session import Studio
 
 from robota.core.events import PreRun
 from robota.core.provider import Capabilities, NativeWebTool, NativeWebTools
-from robota.sessions.permissions.hosted_tools import permit_web_tools
-from robota.sessions.permissions.live_rules import PermissionRules
+from robota.sessions.permissions.live_rules import PermissionRules, permit_web_tools
 from robota.testing import ScriptedProvider
 
 BOTH = NativeWebTools(web_search=True, web_fetch=True)

@@ -11,8 +11,17 @@ from tests.support.session_options import resume_session
 from robota.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from robota.core.questions import PlanAnswer, Question
 from robota.sdk.interactive import InteractiveSession
-from robota.sessions.compaction.kept_state import find_plan, find_rules, is_rule, rules_in
-from robota.sessions.compaction.sections import FILES_IN_USE, OPEN_TODOS, PLAN, USER_RULES, read_sections
+from robota.sessions.compaction.kept_state import (
+    FILES_IN_USE,
+    OPEN_TODOS,
+    PLAN,
+    USER_RULES,
+    find_plan,
+    find_rules,
+    is_rule,
+    read_sections,
+    rules_in,
+)
 from robota.sessions.options import SessionOptions
 from robota.sessions.store.session_store import SessionStore
 from robota.testing import ScriptedProvider, call

@@ -40,7 +40,7 @@ from robota.core.provider import (
 )
 from robota.core.questions import PermissionAnswer, PermissionQuestion
 from robota.core.tool import ToolContext, ToolResult
-from robota.sessions.compaction.sections import CompactionSection
+from robota.sessions.compaction.kept_state import CompactionSection
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.testing import Fail, HttpError, Stall, call

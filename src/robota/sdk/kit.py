@@ -38,7 +38,7 @@ from robota.sdk.skills.offers import SkillOffers
 from robota.sdk.skills.tool import recall_skills, skill_tool
 from robota.sdk.undo import HAS_UNDO, open_undo, remove_unused_stores, run_with_undo
 from robota.sdk.workspace import Workspace
-from robota.sessions.compaction.sections import OPEN_TODOS, CompactionSection
+from robota.sessions.compaction.kept_state import OPEN_TODOS, CompactionSection
 from robota.sessions.hooks import LiveHooks
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.tools.builtins.ask_user import ask_user_tool

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from robota.core.provider import NativeWebTools
 from robota.sdk.settings.sandbox import SandboxSettings
-from robota.sessions.permissions.hosted_tools import permit_web_tools
-from robota.sessions.permissions.live_rules import LiveRules
+from robota.sessions.permissions.live_rules import LiveRules, permit_web_tools
 
 if TYPE_CHECKING:
     from robota.tools.sandbox.sandbox import Sandbox, SandboxMode

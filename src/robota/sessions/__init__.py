@@ -9,7 +9,7 @@ from robota._lazy import lazy_names
 
 _MODULES = {
     "robota.sessions.compaction.compaction_orchestrator": "CompactionOrchestrator",
-    "robota.sessions.compaction.sections": "CompactionSection",
+    "robota.sessions.compaction.kept_state": "CompactionSection",
     "robota.sessions.compaction.summarizer": "CompactionError",
     "robota.sessions.context_window_tracker": "ContextWindowTracker",
     "robota.sessions.export.artifact": "export_json import_json",

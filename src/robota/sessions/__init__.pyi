@@ -3,7 +3,7 @@
 from robota.core.questions import PermissionAnswer as PermissionAnswer
 from robota.core.questions import PermissionQuestion as PermissionQuestion
 from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator as CompactionOrchestrator
-from robota.sessions.compaction.sections import CompactionSection as CompactionSection
+from robota.sessions.compaction.kept_state import CompactionSection as CompactionSection
 from robota.sessions.compaction.summarizer import CompactionError as CompactionError
 from robota.sessions.context_window_tracker import ContextWindowTracker as ContextWindowTracker
 from robota.sessions.export.artifact import export_json as export_json

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from robota.core.hooks.definition import HOOK_EVENTS
 from robota.core.jsontext import decode
-from robota.core.messages import JsonObject, Message
+from robota.core.messages import JsonObject
 from robota.core.provider import NativeWebTools, get_provider_capabilities
 from robota.core.tool import tool_schema
+from robota.sessions.permissions.live_rules import permit_web_tools
 
 if TYPE_CHECKING:
     from robota.sessions.session import Session
@@ -73,8 +74,6 @@ def choose_web_tools(session: Session) -> NativeWebTools | None:
     wanted = session.options.native_web_tools
     if wanted is None:
         return None
-    from robota.sessions.permissions.hosted_tools import permit_web_tools  # noqa: PLC0415 - few want them
-
     exchanged = None if session.authors is None else session.agent.provider
     return permit_web_tools(wanted, session.rules.rules, exchanged)
 
@@ -102,13 +101,6 @@ def describe_to_hooks(session: Session, event: str) -> JsonObject:
     return common
 
 
-def _began_at(messages: list[Message]) -> str:
-    """The time of the first message: a session that was never used is not saved."""
-    from robota.sessions.store.snapshot_file import format_time  # noqa: PLC0415 - not before the first save
-
-    return format_time(messages[0].timestamp) if messages else ""
-
-
 def describe_snapshot(
     session: Session, redacted: RedactedHistory
 ) -> Callable[[], SessionRecord | JsonObject]:
@@ -116,12 +108,14 @@ def describe_snapshot(
     is called, in any thread, because a long conversation takes its time."""
     from robota.sessions.store.session_record import SessionRecord  # noqa: PLC0415 - not before the first save
     from robota.sessions.store.session_store import SessionStore  # noqa: PLC0415 - likewise
+    from robota.sessions.store.snapshot_file import format_time  # noqa: PLC0415 - likewise
 
     agent, journal, redactor = session.agent, session.log.journal, session.log.secrets.redactor
+    said, happened = agent.messages, agent.history  # nothing said: it is not saved
     record = SessionRecord(
         id=session.session_id,
         cwd=session.cwd,
-        created_at=session.past.created_at or _began_at(agent.messages),
+        created_at=session.past.created_at or (format_time(said[0].timestamp) if said else ""),
         name=session.name,
         model=agent.model or None,
         system_prompt=agent.system_message,
@@ -131,7 +125,6 @@ def describe_snapshot(
     )
     record.keep(session.kept.values)
     session.background.write_into(record)
-    said, happened = agent.messages, agent.history
 
     def make() -> SessionRecord | JsonObject:
         known: JsonObject = redactor.value(record.to_mapping()) if redactor.own else record.to_mapping()

@@ -31,6 +31,12 @@ class Files:
     """The real disk."""
 
     __slots__ = ()
+    close = staticmethod(os.close)
+    replace = staticmethod(os.replace)
+    truncate = staticmethod(os.ftruncate)
+    unlink = staticmethod(os.unlink)
+    write = staticmethod(os.write)
+    """One `write`; how much of the data it took."""
 
     def make_directory(self, path: str) -> None:
         """Create a directory and its parents, durably; one that exists already is made private if it is one
@@ -91,10 +97,6 @@ class Files:
     def size(self, fd: int) -> int:
         return os.fstat(fd).st_size
 
-    def write(self, fd: int, data: bytes) -> int:
-        """One `write`; how much of the data it took."""
-        return os.write(fd, data)
-
     def write_at(self, fd: int, data: bytes, offset: int) -> int:
         """One `write` in the middle of a file, also through a descriptor of `open_append`."""
         if not hasattr(os, "pwrite"):
@@ -108,21 +110,9 @@ class Files:
         finally:
             fcntl.fcntl(fd, fcntl.F_SETFL, flags)
 
-    def truncate(self, fd: int, size: int) -> None:
-        os.ftruncate(fd, size)
-
     def sync(self, fd: int) -> None:
         """Content and length are on the disk when this returns."""
         os.fdatasync(fd) if hasattr(os, "fdatasync") else os.fsync(fd)
-
-    def close(self, fd: int) -> None:
-        os.close(fd)
-
-    def replace(self, source: str, target: str) -> None:
-        os.replace(source, target)
-
-    def unlink(self, path: str) -> None:
-        os.unlink(path)
 
     def names(self, path: str) -> list[str]:
         """What a directory holds; nothing when it does not exist."""

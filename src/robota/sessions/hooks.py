@@ -76,16 +76,9 @@ class LiveHooks:
 
     def plus(self, more: GivenHooks) -> LiveHooks:
         """These hooks, whatever takes their place later, and `more`."""
-        joined = LiveHooks(
-            more,
-            common=self._common,
-            report=self._report,
-            notice=self._notice,
-            executors=self._executors,
-            keep_variables=self._keep,
-            tools=self._tools,
-        )
-        joined._base = self
+        joined = copy(self)
+        joined._base, joined._added, joined._spent = self, {}, []
+        joined.replace(more)
         return joined
 
     def replace(self, config: GivenHooks) -> None:

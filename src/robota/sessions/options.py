@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from robota.core.hooks import HooksConfig
     from robota.core.hooks.runner import Executors
     from robota.core.plugin import Plugin
-    from robota.sessions.compaction.sections import CompactionSection
+    from robota.sessions.compaction.kept_state import CompactionSection
     from robota.sessions.hooks import HookPort
     from robota.sessions.journal.port import SessionJournal, SessionLogger
-    from robota.sessions.permissions.approval_desk import RuleSaver
+    from robota.sessions.permissions.case import RuleSaver
     from robota.sessions.permissions.judgement import Judge, WorkspaceGuard
     from robota.sessions.questions import QuestionHandler, Questions
     from robota.sessions.redaction import Redactor

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from robota.core.conversation import ConversationStore
 from robota.core.errors import ConfigurationError
-from robota.core.messages import JsonObject
 from robota.core.provider import Provider
 from robota.core.questions import (
     ChoiceQuestion,
@@ -19,6 +18,7 @@ from robota.core.questions import (
 )
 from robota.core.robota import AgentConfig, Robota
 from robota.core.tool import Tool
+from robota.sessions.description import describe_session, describe_to_hooks
 from robota.sessions.hooks import HookPort, LiveHooks
 from robota.sessions.journal.event_log import EventLog
 from robota.sessions.journal.port import LoggedJournal
@@ -31,11 +31,8 @@ from robota.sessions.store.session_record import check_session_id
 if TYPE_CHECKING:
     from robota.core.run import RunResult
     from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
-    from robota.sessions.context_window_tracker import ContextWindowTracker
     from robota.sessions.session import Session
     from robota.sessions.start import SessionStart
-    from robota.sessions.store.session_store import SessionStorePort
-    from robota.sessions.usage.budget import Admission
 
 
 def make_agent(
@@ -90,28 +87,21 @@ def check_store(store: object) -> None:
         )
 
 
-def make_log(
-    session_id: str,
-    agent: Robota,
-    store: SessionStorePort | None,
-    options: SessionOptions,
-    describe: Callable[[], JsonObject],
-    known: SessionStart | None,
-) -> SessionLog:
+def make_log(session: Session, known: SessionStart | None) -> SessionLog:
     """`known` is what the journal has of the session already."""
-    check_store(store)
-    if store is not None:
-        check_session_id(session_id)
-    secrets = SessionSecrets(options.journal.redactor)
-    secrets.learn(agent.provider)
+    check_store(session.store)
+    if session.store is not None:
+        check_session_id(session.session_id)
+    secrets = SessionSecrets(session.options.journal.redactor)
+    secrets.learn(session.agent.provider)
     guard_log_records(secrets)
-    conversation = agent.conversation
+    conversation = session.agent.conversation
     return SessionLog(
-        session_id,
-        partial(make_event_log, session_id, store, options, secrets),
-        agent.events,
+        session.session_id,
+        partial(make_event_log, session, secrets),
+        session.agent.events,
         conversation,
-        describe,
+        partial(describe_session, session),
         len(conversation.entries),
         secrets,
         seen=None if known is None or known.position is None else known.position.record,
@@ -119,13 +109,11 @@ def make_log(
     )
 
 
-def make_event_log(
-    session_id: str, store: SessionStorePort | None, options: SessionOptions, secrets: SessionSecrets
-) -> EventLog | None:
-    wanted = options.journal
+def make_event_log(session: Session, secrets: SessionSecrets) -> EventLog | None:
+    session_id, options, wanted = session.session_id, session.options, session.options.journal
     journal = wanted.journal
-    if journal is None and store is not None:
-        journal = store.open_journal(
+    if journal is None and session.store is not None:
+        journal = session.store.open_journal(
             session_id, agent_id=options.agent_id, durable=wanted.durable, now=options.ports.now
         )
     if wanted.logger is not None:
@@ -135,14 +123,14 @@ def make_event_log(
 
 
 def make_questions(
-    agent: Robota, approve: PermissionHandler | None, options: SessionOptions, known: SessionStart | None
+    session: Session, approve: PermissionHandler | None, known: SessionStart | None
 ) -> Questions:
     """`approve` is asked about calls, and the `ask` of the options about everything else; what was answered
     to the run that was cut is `known`."""
-    questions = options.questions
+    questions = session.options.questions
     if questions is None:
-        questions = Questions(agent.events)
-        attach_handlers(questions, approve, options.ask)
+        questions = Questions(session.agent.events)
+        attach_handlers(questions, approve, session.options.ask)
     if known is not None and known.cut is not None:
         questions.known.update(known.answers)
     return questions
@@ -168,38 +156,34 @@ def _only(kinds: type | tuple[type, ...], handler: Callable[[Any], object]) -> Q
     return ask
 
 
-def make_hooks(
-    options: SessionOptions, agent: Robota, common: Callable[[str], JsonObject], log: SessionLog
-) -> HookPort:
-    """`common` gives the input that all hooks share."""
-    wanted = options.hook_options()
+def make_hooks(session: Session) -> HookPort:
+    wanted, log = session.options.hook_options(), session.log
     if wanted.port is not None:
         return wanted.port
     return LiveHooks(
         wanted.config,
-        common=common,
+        common=partial(describe_to_hooks, session),
         report=log.record_hooks,
         notice=log.notice,
         executors=wanted.executors,
         keep_variables=wanted.keep_variables,
-        tools=agent.tool_names,
+        tools=session.agent.tool_names,
     )
 
 
-def make_compaction(
-    agent: Robota,
-    tracker: ContextWindowTracker,
-    options: SessionOptions,
-    hooks: HookPort,
-    admission: Admission,
-) -> CompactionOrchestrator:
+def make_compaction(session: Session) -> CompactionOrchestrator:
     """What summarises the conversation, made when it is time to."""
     from robota.sessions.compaction.compaction_orchestrator import (  # noqa: PLC0415 - few get that long
         CompactionOrchestrator,
     )
 
-    admit = partial(admission.admit_for, "compaction")
-    return CompactionOrchestrator(agent, tracker, options.compaction, hooks=hooks, admit=admit)
+    return CompactionOrchestrator(
+        session.agent,
+        session.tracker,
+        session.options.compaction,
+        hooks=session.hooks,
+        admit=partial(session.admission.admit_for, "compaction"),
+    )
 
 
 async def delegate(session: Session, worker: Robota, agent_id: str, task: str) -> RunResult:

@@ -30,29 +30,23 @@ from robota.core.run import OutputKind, OutputT, RunResult, read_output
 from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
 from robota.sessions.background import BackgroundWork
-from robota.sessions.changes import Changes, InjectedRole, inject, make_injected, reload
-from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
-from robota.sessions.description import (
-    describe_budget,
-    describe_session,
-    describe_snapshot,
-    describe_to_hooks,
-    describe_web_tools,
-    update_web_tools,
+from robota.sessions.changes import (
+    Authors,
+    Changes,
+    InjectedRole,
+    inject,
+    make_injected,
+    reload,
+    swap_model,
 )
+from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
+from robota.sessions.description import describe_budget, describe_snapshot, update_web_tools
 from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.journal.records import HistoryCleared
 from robota.sessions.log import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
-from robota.sessions.parts import (
-    make_agent,
-    make_compaction,
-    make_config,
-    make_hooks,
-    make_log,
-    make_questions,
-)
+from robota.sessions.parts import make_agent, make_config, make_hooks, make_log, make_questions
 from robota.sessions.past import look_back, recall_usage, take_up
 from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
 from robota.sessions.resources import Resources
@@ -64,7 +58,6 @@ from robota.sessions.usage.ledger import UsageLedger
 if TYPE_CHECKING:
     from robota.core.events import ModelChanged
     from robota.sessions.child import ChildOptions
-    from robota.sessions.model_swap import Authors
     from robota.sessions.questions import PermissionHandler
     from robota.sessions.start import SessionStart
     from robota.sessions.store.session_store import SessionStorePort
@@ -126,7 +119,7 @@ class Session(Closing):
             agent.conversation, agent.using.window, options.compaction.threshold
         )
         known = start if start is not None and start.session_id == self.session_id else None
-        self.log = make_log(self.session_id, agent, store, options, partial(describe_session, self), known)
+        self.log = make_log(self, known)
         kept = None if options.agent_id else store  # the one snapshot of a session is its own agent's
         self._snapshots = Snapshots(kept, self.log, partial(describe_snapshot, self))
         notice = self.log.notice
@@ -143,8 +136,8 @@ class Session(Closing):
         recall_usage(self, known)
         if options.budget is not None:
             self.admission.limit(options.budget, provider)
-        self.questions = make_questions(agent, permission_handler, options, known)
-        self.hooks = make_hooks(options, agent, partial(describe_to_hooks, self), self.log)
+        self.questions = make_questions(self, permission_handler, known)
+        self.hooks = make_hooks(self)
         self._connect_agent(is_fork=start is not None and known is None)
 
     def _connect_agent(self, *, is_fork: bool) -> None:
@@ -161,16 +154,7 @@ class Session(Closing):
         )
         self.rules = self.enforcer.rules
         self.rules.meet(agent.tool_names())
-        self.steps = TurnSteps(
-            agent,
-            log=self.log,
-            hooks=self.hooks,
-            enforcer=self.enforcer,
-            tracker=self.tracker,
-            inbox=self.inbox,
-            compaction=partial(make_compaction, agent, self.tracker, options, self.hooks, self.admission),
-            web_tools=partial(describe_web_tools, self),
-        )
+        self.steps = TurnSteps(self)
         if is_fork:
             self.steps.source = "fork"
         agent.config = make_config(self)
@@ -244,8 +228,6 @@ class Session(Closing):
 
     def set_provider(self, provider: Provider, model: str | None = None) -> ModelChanged:
         """The same with another provider, by default with its own model; tells what that means."""
-        from robota.sessions.model_swap import swap_model  # noqa: PLC0415 - for those who change it
-
         return swap_model(self, provider, model)
 
     def limit(self, budget: Budget) -> None:
@@ -307,8 +289,7 @@ class Session(Closing):
             if id in self.past.results:  # somebody else has submitted it meanwhile
                 return read_output(self.past.results[id], output)
             await self.log.accept(prompt, words, display_input, id)
-            if self.options.native_web_tools is not None:
-                update_web_tools(self)
+            update_web_tools(self)
             result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
         finally:
             await self._leave()

@@ -29,7 +29,7 @@ from robota.sessions.journal.conversation import (
 from robota.sessions.journal.file.reader import read_journal
 from robota.sessions.journal.port import JournalError, JournalProblem, Position
 from robota.sessions.journal.reconstruction import LOST, salvage
-from robota.sessions.usage.past_usage import USAGE_RECORDS, PastUsage, Spent
+from robota.sessions.past import USAGE_RECORDS, PastUsage, Spent
 
 if TYPE_CHECKING:
     from robota.sessions.store.session_record import SessionRecord

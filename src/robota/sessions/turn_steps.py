@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from robota.core.context import BYTES_PER_TOKEN, CONTEXT_HARD_BLOCK_THRESHOLD
 from robota.core.errors import (
     AbortError,
@@ -18,7 +20,6 @@ from robota.core.events import ContextUpdated, PreRun
 from robota.core.hooks import HookOutcome, as_context
 from robota.core.messages import (
     Json,
-    JsonObject,
     Message,
     Prompt,
     SystemMessage,
@@ -29,17 +30,14 @@ from robota.core.messages import (
 from robota.core.ports import timestamp
 from robota.core.run import StopRun
 from robota.sessions.compaction.summarizer import CompactionError, is_context_overflow
-from robota.sessions.hooks import HookPort, failure_kind
+from robota.sessions.description import describe_web_tools
+from robota.sessions.hooks import failure_kind
 from robota.sessions.journal.records import CompactRecord, ErrorRecord, InterruptedRecord
+from robota.sessions.parts import make_compaction
 
 if TYPE_CHECKING:
-    from robota.core.robota import Robota
     from robota.core.run import RunState
-    from robota.sessions.compaction.compaction_orchestrator import CompactionOrchestrator
-    from robota.sessions.context_window_tracker import ContextWindowTracker
-    from robota.sessions.inbox import Inbox
-    from robota.sessions.log import SessionLog
-    from robota.sessions.permissions.permission_enforcer import PermissionEnforcer
+    from robota.sessions.session import Session
 
 MAX_CONTINUATIONS = 8
 """How often in a row Stop hooks may send the model on."""
@@ -57,32 +55,19 @@ class TurnSteps:
     """The `RunSteps` of a session."""
 
     __slots__ = (
-        "_agent", "_compaction", "_enforcer", "_hooks", "_inbox", "_log", "_recovered_at",
-        "_start_context", "_started", "_tracker", "_web_tools", "aborts", "aborts_before", "shown",
-        "source", "stopped_outside", "words",
+        "_agent", "_enforcer", "_hooks", "_inbox", "_log", "_recovered_at", "_session", "_start_context",
+        "_started", "_tracker", "aborts", "aborts_before", "shown", "source", "stopped_outside", "words",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        agent: Robota,
-        *,
-        log: SessionLog,
-        hooks: HookPort,
-        enforcer: PermissionEnforcer,
-        tracker: ContextWindowTracker,
-        inbox: Inbox,
-        compaction: Callable[[], CompactionOrchestrator],
-        web_tools: Callable[[], JsonObject],
-    ) -> None:
-        self._agent = agent
-        self._log = log
-        self._hooks = hooks
-        self._enforcer = enforcer
-        self._tracker = tracker
-        self._inbox = inbox
-        self._compaction = compaction
-        self._web_tools = web_tools
-        self.source = "resume" if len(agent.conversation) > 0 else "startup"
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._agent = session.agent
+        self._log = session.log
+        self._hooks = session.hooks
+        self._enforcer = session.enforcer
+        self._tracker = session.tracker
+        self._inbox = session.inbox
+        self.source = "resume" if len(session.agent.conversation) > 0 else "startup"
         """How the session came about, as `SessionStart` hooks are told."""
         self._started = False
         self._start_context: HookOutcome | None = None
@@ -174,7 +159,7 @@ class TurnSteps:
                 "historyChars": estimate.serialized_tokens * 4,
                 "historyEstTokens": estimate.tokens,
                 "maxTokens": self._tracker.max_tokens,
-                "webTools": self._web_tools(),
+                "webTools": describe_web_tools(self._session),
             }
             self._log.report(PreRun, data=data)
         self.tell_context(prompt)
@@ -194,13 +179,7 @@ class TurnSteps:
                 extra.append(SystemMessage(system, id="", timestamp=_NO_TIME))
             extra.append(user_message(prompt, id="", timestamp=_NO_TIME))
         state = self._tracker.measure(*extra)
-        self._log.tell(
-            ContextUpdated,
-            max_tokens=state.max_tokens,
-            used_tokens=state.used_tokens,
-            used_percentage=state.used_percentage,
-            remaining_percentage=state.remaining_percentage,
-        )
+        self._log.tell(ContextUpdated, **asdict(state))
 
     # --- between rounds -----------------------------------------------------------------------------------
 
@@ -219,7 +198,7 @@ class TurnSteps:
     async def _compact(self) -> bool:
         """Summarise the conversation, if that can be done; the user is told if not."""
         try:
-            if await self._compaction().compact(trigger="auto") is None:
+            if await make_compaction(self._session).compact(trigger="auto") is None:
                 return False
             self.tell_context()
             return True
@@ -235,7 +214,7 @@ class TurnSteps:
         async def work() -> None:
             nonlocal summary
             await self.begin()
-            summary = await self._compaction().compact(instructions, trigger="manual")
+            summary = await make_compaction(self._session).compact(instructions, trigger="manual")
             if summary is not None:
                 self.tell_context()
 

@@ -29,8 +29,7 @@ from msgspec import Struct, field
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.sessions.redaction import Redactor
-from robota.sessions.redaction.fields import hides
-from robota.sessions.redaction.names import name_strength
+from robota.sessions.redaction.names import hides, name_strength
 
 VERSION = 1
 HEADER = (

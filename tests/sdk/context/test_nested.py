@@ -13,7 +13,7 @@ from tests.sdk.context.files import Disk
 from robota.core.messages import UserMessage
 from robota.sdk.context.nested import NestedInstructions
 from robota.sdk.context.system_prompt import PromptParts, build_system_prompt
-from robota.sessions.compaction.sections import PROJECT_RULES, read_sections
+from robota.sessions.compaction.kept_state import PROJECT_RULES, read_sections
 from robota.sessions.options import SessionOptions
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session

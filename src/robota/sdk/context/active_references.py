@@ -19,7 +19,7 @@ from robota.core.errors import ValidationError
 from robota.core.messages import Json
 from robota.sdk.context.reminders import Reminders, remind
 from robota.sdk.context.text_file import TextFile, Unreadable, quote_file, read_text
-from robota.sessions.compaction.sections import CompactionSection
+from robota.sessions.compaction.kept_state import CompactionSection
 from robota.sessions.journal.records import KeptField
 from robota.tools.files.path import contained
 

@@ -17,7 +17,7 @@ from robota.core.tool import ToolContext, ToolResult
 from robota.sdk.context.system_prompt import Listed
 from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.skill import Skill
-from robota.sessions.compaction.sections import CompactionSection
+from robota.sessions.compaction.kept_state import CompactionSection
 from robota.tools.function_tool import FunctionTool, text_beside
 from robota.tools.json_schema import arguments_schema, string
 

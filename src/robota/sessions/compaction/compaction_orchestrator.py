@@ -22,8 +22,14 @@ from robota.core.messages import AssistantMessage, Message, SystemMessage, UserM
 from robota.core.plain_text import shorten
 from robota.core.provider import ChatRequest, Provider
 from robota.core.robota import Robota
-from robota.sessions.compaction.kept_state import find_files, find_sections
-from robota.sessions.compaction.sections import CompactionSection, add_sections, disarm, write_sections
+from robota.sessions.compaction.kept_state import (
+    CompactionSection,
+    add_sections,
+    disarm,
+    find_files,
+    find_sections,
+    write_sections,
+)
 from robota.sessions.compaction.summarizer import CompactionError, Summarizer
 from robota.sessions.compaction.transcript import fit_text, is_summary, read_summary
 from robota.sessions.context_window_tracker import ContextWindowTracker
@@ -108,18 +114,11 @@ class CompactionOrchestrator(Struct, eq=False):
         return None
 
     async def _summarize(self, focus: str) -> str:
-        conversation, agent = self._conversation, self.agent
-        using = agent.using
+        conversation, using = self._conversation, self.agent.using
         if self.admit is not None:
             using = msgspec.structs.replace(using, provider=self.admit(using.provider))
-        summarizer = Summarizer(
-            using=using,
-            window=self.tracker.max_tokens,
-            estimate=conversation.tally.estimate(),
-            on_call=self._tell_call,
-            idle_timeout=agent.limits.idle_timeout,
-            ports=agent.config.ports,
-        )
+        window = self.tracker.max_tokens
+        summarizer = Summarizer(agent=self.agent, using=using, window=window, on_call=self._tell_call)
         summary = await summarizer.summarize(conversation.messages_for_api(), focus)
         if summary is not None:
             return summary

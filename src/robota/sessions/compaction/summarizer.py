@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from robota.core.context import BYTES_PER_TOKEN, ContextEstimate
+from robota.core.context import BYTES_PER_TOKEN
 from robota.core.errors import (
     AuthenticationError,
     NetworkError,
@@ -23,10 +23,10 @@ from robota.core.errors import (
     wrap_provider_error,
 )
 from robota.core.messages import AssistantMessage, Message, UserMessage
-from robota.core.ports import Ports, timestamp
+from robota.core.ports import timestamp
 from robota.core.provider import ChatRequest, RetryNotice
 from robota.core.reply import MessageAssembly, open_stream
-from robota.core.robota import ModelChoice
+from robota.core.robota import ModelChoice, Robota
 from robota.core.run_task import LateError, deadline
 from robota.sessions.compaction.transcript import (
     EARLIER_SUMMARY,
@@ -138,18 +138,18 @@ SummaryCall: TypeAlias = Callable[[ChatRequest, AssistantMessage | RobotaError],
 class Summarizer(Struct, eq=False, kw_only=True):
     """One compaction's dealings with the model."""
 
+    agent: Robota
+    """Whose conversation it is."""
     using: ModelChoice
     window: int
-    estimate: ContextEstimate
     on_call: SummaryCall
-    idle_timeout: float | None
-    ports: Ports
     room: int = 0
     """Bytes a request may have; it shrinks when the service disagrees."""
 
     def __post_init__(self) -> None:
         # Where the model counts more tokens than the estimator, it will do so again.
-        counted = self.estimate.provider_tokens / max(self.estimate.serialized_tokens, 1)
+        estimate = self.agent.conversation.tally.estimate()
+        counted = estimate.provider_tokens / max(estimate.serialized_tokens, 1)
         usable = self.window * REQUEST_SHARE - min(self.window * ANSWER_SHARE, MAX_ANSWER_ROOM)
         self.room = int(usable * BYTES_PER_TOKEN / min(max(counted, 1.0), MAX_DENSITY))
 
@@ -180,7 +180,7 @@ class Summarizer(Struct, eq=False, kw_only=True):
         return summary
 
     async def _ask(self, prompt: str) -> str:
-        ports, using = self.ports, self.using
+        ports, using = self.agent.config.ports, self.using
         message = UserMessage(prompt, id=ports.new_id(), timestamp=timestamp(ports.now()))
         settings = msgspec.structs.replace(using.settings, tool_choice=None, stop=())
         request = ChatRequest(model=using.model, messages=(message,), settings=settings)
@@ -204,7 +204,7 @@ class Summarizer(Struct, eq=False, kw_only=True):
         provider = self.using.provider
         assembly = MessageAssembly(provider.name)
         async with (
-            deadline(self.idle_timeout, None) as timer,
+            deadline(self.agent.limits.idle_timeout, None) as timer,
             aclosing(open_stream(provider, request)) as chunks,
         ):
             async for chunk in chunks:

@@ -23,7 +23,7 @@ from robota.core.messages import (
     UserMessage,
 )
 from robota.core.plain_text import clip, shorten
-from robota.sessions.compaction.sections import drop_sections
+from robota.sessions.compaction.kept_state import drop_sections
 
 LONGEST_OUTPUT = 16_000
 SHORTEST_OUTPUT = 500

@@ -146,12 +146,14 @@ async def _weigh(judgement: Judgement, call: PreparedCall, terms: Terms) -> Judg
     return judgement
 
 
-async def _has_sandbox(call: PreparedCall) -> bool:
+def _sandbox_of(call: PreparedCall) -> Any:
     sandbox = getattr(call.tool, "sandbox", None)
-    if sandbox is None or sandbox.mode == "off":
-        return False
-    backend, _ = await sandbox.find_backend()
-    return backend is not None
+    return None if sandbox is None or sandbox.mode == "off" else sandbox
+
+
+async def _has_sandbox(call: PreparedCall) -> bool:
+    sandbox = _sandbox_of(call)
+    return sandbox is not None and (await sandbox.find_backend())[0] is not None
 
 
 def _ask_to_leave(judgement: Judgement, terms: Terms) -> Judgement:
@@ -173,10 +175,8 @@ def _as_arguments(call: PreparedCall, terms: Terms) -> dict[str, Any]:
 async def _runs_confined(call: PreparedCall, terms: Terms) -> bool:
     """Whether a sandbox holds this command in the workspace and the user said that this is enough."""
     wished = call.request.name == "Bash" and getattr(call.tool, "auto_allow_bash_if_sandboxed", False)
-    if not wished:
-        return False
-    sandbox = getattr(call.tool, "sandbox", None)
-    if sandbox is None or sandbox.mode == "off" or not _starts_inside(call.arguments, terms):
+    sandbox = _sandbox_of(call) if wished else None
+    if sandbox is None or not _starts_inside(call.arguments, terms):
         return False
     holds: bool = await sandbox.holds_protected()
     return holds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from robota.core.errors import ConfigurationError
 from robota.core.given import require_kind, require_texts, suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
+from robota.core.provider import NativeWebTools, Provider, get_provider_capabilities
 from robota.sessions.permissions.judgement import Terms
 
 if TYPE_CHECKING:
@@ -36,15 +38,19 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
                 f"There is no permission mode {self.mode!r}; {suggest(str(self.mode), CLASS_POLICY)}"
             )
         for kind in _KINDS:
-            texts = require_texts(f"PermissionRules.{kind}", getattr(self, kind))
-            if texts:
-                _refuse_malformed(kind, texts)
+            if texts := require_texts(f"PermissionRules.{kind}", getattr(self, kind)):
+                from robota.core.permissions.rules import check_rules  # noqa: PLC0415 - many have no rules
+
+                for problem in check_rules(texts, kind=kind):
+                    raise ConfigurationError(
+                        f"The {kind} rule {problem.text!r} cannot work: {problem.reason}."
+                    )
 
     def refuse_unknown(self, tools: frozenset[str]) -> None:
         """Raise for a rule that is about no tool of a session that has these: it would guard nothing."""
         if tools.issuperset(self.allow) and tools.issuperset(self.deny) and tools.issuperset(self.ask):
             return
-        from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415 - many have no rules
+        from robota.core.permissions.rules import find_unknown_tool  # noqa: PLC0415 - as above
 
         for kind in _KINDS:
             for rule in getattr(self, kind):
@@ -57,13 +63,6 @@ class PermissionRules(Struct, frozen=True, kw_only=True):
 
 
 _KINDS: tuple[RuleKind, ...] = ("allow", "deny", "ask")
-
-
-def _refuse_malformed(kind: RuleKind, rules: tuple[str, ...]) -> None:
-    from robota.core.permissions.rules import check_rules  # noqa: PLC0415 - as above
-
-    for problem in check_rules(rules, kind=kind):
-        raise ConfigurationError(f"The {kind} rule {problem.text!r} cannot work: {problem.reason}.")
 
 
 class Loan(NamedTuple):
@@ -156,9 +155,8 @@ class LiveRules:
 
     def lending(self, loan: Loan) -> LiveRules:
         """These rules as they are now with a loan, for something that no turn is about."""
-        above = None if self.above is None else self.above.lending(loan)
-        rules = LiveRules(self._rules, home=self._home, additional_dirs=self.additional_dirs, above=above)
-        rules.base, rules.granted, rules.lent = self.base, self.granted, self.lent
+        rules = copy(self)
+        rules.above = None if self.above is None else self.above.lending(loan)
         rules.lend(*loan)
         return rules
 
@@ -227,3 +225,22 @@ def _only_taking(terms: Terms, above: Terms) -> Terms:
     """What these deny or ask about, besides what those `above` do."""
     higher = above if terms.above is None else _only_taking(terms.above, above)
     return replace(terms, mode="bypassPermissions", allow=(), above=higher)
+
+
+def permit_web_tools(
+    wanted: NativeWebTools, rules: PermissionRules, provider: Provider | None = None
+) -> NativeWebTools | None:
+    """Which web tools of the model's own service may be asked for under these rules and, if given, with this
+    provider; `None` for nothing. The service carries them out by itself, so no single call can be judged or
+    asked about here: one that any deny or ask rule speaks of, even in part, is not asked for at all."""
+    from robota.core.permissions.rules import load_rules  # noqa: PLC0415 - few want them
+
+    restricting = (*load_rules(rules.deny, "deny").rules, *load_rules(rules.ask, "ask").rules)
+    can = None if provider is None else get_provider_capabilities(provider)
+    left = {}
+    for name, tool in (("web_search", "WebSearch"), ("web_fetch", "WebFetch")):
+        offer = None if can is None else getattr(can, name)
+        restricted = any(rule.names(tool) for rule in restricting)
+        offered = offer is None or (offer.supported and offer.enabled)
+        left[name] = getattr(wanted, name) and offered and not restricted
+    return NativeWebTools(**left) if any(left.values()) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -19,16 +20,15 @@ from robota.core.questions import HOOK_ASKS
 from robota.core.tool import ToolContext, ToolResult, tool_class
 from robota.core.tool_call import INVALID_ARGUMENTS, PreparedCall, RunTool, checked_result, invoke_tool
 from robota.sessions.options import PermissionOptions, permission_options
-from robota.sessions.permissions.approval_desk import ApprovalDesk
-from robota.sessions.permissions.case import BROKEN, PermissionCase
+from robota.sessions.permissions.case import BROKEN, ApprovalDesk, PermissionCase
 from robota.sessions.permissions.consultation import Fault, attempt, consult
 from robota.sessions.permissions.judgement import RuleJudge
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.sessions.permissions.tool_hooks import (
     MAX_TOOL_OUTPUT_CHARACTERS,
-    CallHooks,
     add_context,
     blocked_result,
+    covers_call,
     describe_call,
     describe_result,
     frame_context,
@@ -38,6 +38,7 @@ from robota.sessions.permissions.tool_hooks import (
 )
 
 if TYPE_CHECKING:
+    from robota.core.hooks.outcome import HookOutcome
     from robota.sessions.hooks import HookPort
     from robota.sessions.questions import Questions
 
@@ -65,8 +66,8 @@ class PermissionEnforcer:
     """Put `enforcer.run_tool` where an agent runs its tools."""
 
     __slots__ = (
-        "_admit_call", "_cwd", "_desk", "_hooks", "_judge", "_log", "_monotonic", "_output_limit",
-        "_refresh", "_run_tool", "rules",
+        "_admit_call", "_agent_id", "_cwd", "_desk", "_hooks", "_judge", "_log", "_monotonic",
+        "_output_limit", "_refresh", "_run_tool", "rules", "stop_requested",
     )  # fmt: skip
 
     def __init__(
@@ -87,9 +88,12 @@ class PermissionEnforcer:
         given = options.rules
         self.rules = given if isinstance(given, LiveRules) else LiveRules(given)
         self._judge = options.judge or RuleJudge(options.guard)
-        self._hooks = CallHooks(hooks, agent_id)
+        self._hooks = hooks
+        self._agent_id = agent_id
+        self.stop_requested: str | None = None
+        """Why a hook wants the run to end after the results that are there; whoever ends it clears this."""
         notice: Callable[[str], object] = str if log is None else log.notice  # `str`: nobody is told
-        self._desk = ApprovalDesk(self._hooks, questions, options.save_rule, notice, agent_id)
+        self._desk = ApprovalDesk(self, questions, options.save_rule, notice, agent_id)
         self._cwd = cwd
         self._refresh = options.refresh
         self._admit_call = admit_call
@@ -97,15 +101,6 @@ class PermissionEnforcer:
         self._log = log
         self._output_limit = output_limit
         self._monotonic = monotonic
-
-    @property
-    def stop_requested(self) -> str | None:
-        """Why a hook wants the run to end after the results that are there; whoever ends it clears this."""
-        return self._hooks.stop_requested
-
-    @stop_requested.setter
-    def stop_requested(self, reason: str | None) -> None:
-        self._hooks.stop_requested = reason
 
     async def run_tool(self, call: PreparedCall, context: ToolContext) -> ToolResult:
         """Carry a call out, or say why not."""
@@ -125,7 +120,7 @@ class PermissionEnforcer:
         context = msgspec.structs.replace(context, resolved=case.resolved, rules=self.rules)
         result = case.describe(call, await self._run_tool(case.call, context))
         final: object = None
-        if case.outcomes or self._hooks.may_hear_results:
+        if case.outcomes or self.has_hooks("PostToolUse") or self.has_hooks("PostToolUseFailure"):
             duration = self._monotonic() - started
             final = await consult("What hooks say about a result", self._hear_hooks, case, result, duration)
         return (
@@ -156,9 +151,9 @@ class PermissionEnforcer:
         wish, why = None, ""
         if self._refresh is not None:
             await self._refresh()
-        if self._hooks.has("PreToolUse"):
+        if self.has_hooks("PreToolUse"):
             told = {**describe_call(case.call, case.cwd), "tool_use_id": case.call.request.id}
-            outcome = await self._hooks.fire("PreToolUse", told, case.call, case.terms)
+            outcome = await self.fire("PreToolUse", told, case)
             case.outcomes.append(outcome)
             wish, why = outcome.permission_decision, outcome.reason
             if outcome.blocked or wish == "deny":
@@ -191,20 +186,54 @@ class PermissionEnforcer:
 
     async def _hear_hooks(self, case: PermissionCase, result: ToolResult, duration: float) -> ToolResult:
         call, limit = case.call, self._output_limit
-        failure = not result.ok and self._hooks.has("PostToolUseFailure")
+        failure = not result.ok and self.has_hooks("PostToolUseFailure")
         event = "PostToolUseFailure" if failure else "PostToolUse"
         kept = final = without_frames(result)
-        if self._hooks.has(event) and not result.denied and result.error_code != INVALID_ARGUMENTS:
+        if self.has_hooks(event) and not result.denied and result.error_code != INVALID_ARGUMENTS:
             told = {**describe_call(call, case.cwd), "tool_use_id": call.request.id}
-            outcome = await self._hooks.fire(
-                event, told | describe_result(told, result, duration), call, case.terms
-            )
+            told |= describe_result(told, result, duration)
+            outcome = await self.fire(event, told, case)
             case.outcomes.append(outcome)
             final = replace_output(kept, outcome)
         context = frame_context(case.outcomes, limit)
         if self._log is not None and (context or final is not kept):
             attempt("Recording a result", self._log.record_original, call, kept)
         return add_context(final, context, limit)
+
+    # --- hooks ----------------------------------------------------------------------------------------
+
+    def has_hooks(self, event: str) -> bool:
+        return self._hooks is not None and self._hooks.has(event)
+
+    async def fire(self, event: str, told: JsonObject, case: PermissionCase) -> HookOutcome:
+        """Ask the hooks of an event that has some; if that breaks, a tool that has not run is blocked."""
+        from robota.core.hooks.outcome import HookOutcome  # noqa: PLC0415 - with the first hook
+
+        assert self._hooks is not None
+        call, terms = case.call, case.terms
+        common: JsonObject = {"permission_mode": terms.mode}
+        if self._agent_id:
+            common["agent_id"] = self._agent_id
+        outcome = await consult(
+            f"Firing {event} hooks",
+            self._hooks.fire,
+            event,
+            {**common, **told},
+            call_id=call.call_id,
+            matches_rule=partial(covers_call, call, terms),
+        )
+        if not isinstance(outcome, HookOutcome):
+            blocked = event == "PreToolUse"
+            return HookOutcome(
+                event=event, blocked=blocked, reason="the hooks could not be run" if blocked else ""
+            )
+        if outcome.stop:
+            self.request_stop(outcome.stop_reason)
+        return outcome
+
+    def request_stop(self, reason: str) -> None:
+        if self.stop_requested is None:
+            self.stop_requested = reason or "A hook ended the run."
 
 
 def _guarded(run_tool: RunTool) -> RunTool:

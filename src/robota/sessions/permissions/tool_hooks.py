@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct
 
 from robota.core.jsontext import encode
 from robota.core.messages import Json, JsonObject, TextPart
@@ -16,12 +14,10 @@ from robota.core.permissions.subjects import PATHS, declared_touches, kind_of
 from robota.core.plain_text import CLOSING, OPENING, disarm
 from robota.core.tool import ToolResult, tool_class
 from robota.core.tool_call import PreparedCall
-from robota.sessions.permissions.consultation import consult
 from robota.sessions.permissions.judgement import Terms
 
 if TYPE_CHECKING:
     from robota.core.hooks.outcome import HookOutcome
-    from robota.sessions.hooks import HookPort
 
 
 MAX_TOOL_OUTPUT_CHARACTERS = 30_000
@@ -69,53 +65,7 @@ def truncate_result(result: ToolResult, limit: int = MAX_TOOL_OUTPUT_CHARACTERS)
 HOOK_BLOCKED = "hook_blocked"
 
 
-class CallHooks(Struct, eq=False):
-    """Fires the hooks about calls. If their port breaks, a tool that has not run is blocked."""
-
-    _port: HookPort | None
-    _agent_id: str
-    stop_requested: str | None = None
-    """Why a hook wants the run to end after this result."""
-
-    def has(self, event: str) -> bool:
-        return self._port is not None and self._port.has(event)
-
-    @property
-    def may_hear_results(self) -> bool:
-        """Whether some hook wants to know what tools gave."""
-        return self.has("PostToolUse") or self.has("PostToolUseFailure")
-
-    async def fire(self, event: str, told: JsonObject, call: PreparedCall, terms: Terms) -> HookOutcome:
-        """Ask the hooks of an event that has some."""
-        from robota.core.hooks.outcome import HookOutcome  # noqa: PLC0415 - see above
-
-        assert self._port is not None
-        common: JsonObject = {"permission_mode": terms.mode}
-        if self._agent_id:
-            common["agent_id"] = self._agent_id
-        outcome = await consult(
-            f"Firing {event} hooks",
-            self._port.fire,
-            event,
-            {**common, **told},
-            call_id=call.call_id,
-            matches_rule=partial(_covers, call, terms),
-        )
-        if not isinstance(outcome, HookOutcome):
-            blocked = event == "PreToolUse"
-            return HookOutcome(
-                event=event, blocked=blocked, reason="the hooks could not be run" if blocked else ""
-            )
-        if outcome.stop:
-            self.request_stop(outcome.stop_reason)
-        return outcome
-
-    def request_stop(self, reason: str) -> None:
-        if self.stop_requested is None:
-            self.stop_requested = reason or "A hook ended the run."
-
-
-def _covers(
+def covers_call(
     call: PreparedCall, terms: Terms, rule: str, tool_name: str, tool_input: Mapping[str, Json]
 ) -> bool:
     """Whether the rule in a hook's `if` covers the call, or might: a guard rather runs once too often."""
@@ -196,7 +146,7 @@ def _describe_response(call: JsonObject, result: ToolResult) -> Json:
 
 
 def blocked_result(reason: str) -> ToolResult:
-    from robota.core.hooks.outcome import DEFAULT_REASON  # noqa: PLC0415 - see above
+    from robota.core.hooks.outcome import DEFAULT_REASON  # noqa: PLC0415 - few calls have hooks
 
     why = reason if reason and reason != DEFAULT_REASON else "it gave no reason"
     return ToolResult(ok=False, denied=True, error=f"Blocked by hook: {why}", error_code=HOOK_BLOCKED)
@@ -230,7 +180,7 @@ def frame_context(outcomes: Sequence[HookOutcome], limit: int) -> str:
     """What the hooks have to say to the model, in a frame that marks it as theirs; at most half the limit."""
     if not outcomes:
         return ""
-    from robota.core.hooks.outcome import as_context  # noqa: PLC0415 - see above
+    from robota.core.hooks.outcome import as_context  # noqa: PLC0415 - few calls have hooks
 
     told = [
         msgspec.structs.replace(outcome, additional_context=(outcome.reason, *outcome.additional_context))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from robota._lazy_pattern import lazy_pattern
-from robota.sessions.redaction.assignments import decide_assignment, decide_object
+from robota.sessions.redaction.assignments import Place, decide_assignment, decide_field
 from robota.sessions.redaction.commands import chosen_argument, issued_argument
 from robota.sessions.redaction.names import NEEDS, STEMS, TRAILERS, Strength, clean_name, name_strength
 from robota.sessions.redaction.rules import REDACTED, Decision, Rule, RunTail, move, take
@@ -193,6 +193,38 @@ def _links(link: str, name: str, lead: str, rest: str) -> bool:
     return True
 
 
+def _decide_object(name: str, lead: str, ahead: str) -> Decision | None:
+    """`{"name": "NAME", …, "value": value}` and `"NAME": {"value": value}`"""
+    link = _OBJECT.match(ahead)
+    strength = name_strength(name)
+    if link is None or strength is Strength.NONE:
+        return None
+    if not lead.endswith(link["close"]):  # the name may end a path
+        if not _PATCHED.search(lead) and not ("SecureString" in link.group() and _PATH_LEAD.search(lead)):
+            return None
+        lead = link["close"]
+    if _LABELLED.search(lead) and strength < Strength.TEXT:
+        return None
+    rest = ahead[link.end() :]
+    decision = decide_field(Place(name, lead, strength, ":", link["close"], False), rest)
+    if decision is None:
+        return None
+    value = rest[decision[0] : decision[1]]
+    if not value.isdigit() and repeats_name(name, value):
+        return None
+    return move(decision, link.end())
+
+
+_OBJECT = lazy_pattern(
+    r"(?P<close>\\{0,15}[\"'])(?:\s{0,8},[^{}<>\n]{0,60}?(?:\n[^{}<>\n]{0,60}?){0,2}|\s{0,4}:\s{0,8}\{\s{0,20})\\{0,15}[\"']"
+    r"(?:value|Value|ParameterValue|default|stringValue)\\{0,15}[\"']\s{0,8}:\s{0,8}"
+    r"(?:\{\s{0,8}\\{0,15}[\"']stringValue\\{0,15}[\"']\s{0,4}:\s{0,4})?(?=\S)"
+)
+_PATH_LEAD = lazy_pattern(r"[\"']/?(?:[\w.-]+/)+\Z")
+_PATCHED = lazy_pattern(r"[\"']path\\*[\"']\s*:\s*\\*[\"'](?:/[\w.-]+)*/\Z")
+_LABELLED = lazy_pattern(r"\b(?:id|label)\\*[\"']\s*:\s*\\*[\"']\Z")
+
+
 def _value_first(before: str, ahead: str, _ends: bool) -> Decision | None:
     """`value="…" name="password"`: the name comes after its value; `(id, password) VALUES (1, '…')`."""
     if before.endswith("("):
@@ -282,7 +314,7 @@ def _decide_named(before: str, ahead: str, ends: bool) -> Decision | None:
         lead = lead[: -len(words.group())]
     return (
         decide_assignment(name, lead, ahead, ends)
-        or decide_object(name, lead, ahead)
+        or _decide_object(name, lead, ahead)
         or _decide_link(name, lead, ahead)
         or _decide_spoken(name, lead, ahead)
     )

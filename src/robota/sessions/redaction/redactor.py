@@ -18,21 +18,19 @@ from msgspec import Struct
 from robota.core.given import require_texts
 from robota.core.messages import Json
 from robota.core.plain_text import known_own_words
-from robota.sessions.redaction.fields import (
+from robota.sessions.redaction.names import (
     PROPERTY_FIELDS,
     TELLING_FIELDS,
+    Strength,
     hides,
     is_exempt,
     is_schema,
+    name_strength,
     named_value,
 )
-from robota.sessions.redaction.names import Strength, name_strength
 from robota.sessions.redaction.rules import REDACTED, Rule, Tail
 from robota.sessions.redaction.scanner import may_match, redact_text
-from robota.sessions.redaction.values import (
-    is_placeholder,
-    looks_chosen,
-)
+from robota.sessions.redaction.values import is_placeholder, looks_chosen
 
 _SHORTEST = 8
 """Own secrets shorter than this would hit ordinary words."""

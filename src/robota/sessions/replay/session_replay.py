@@ -145,7 +145,7 @@ class SegmentReplay:
         self.messages: tuple[Message, ...] = ()
         self.replayed: list[LogEntry] | None = None
         self.session = self.make_session(session_id)
-        self.session.usage.clock = lambda: 0.0  # how long it took is another matter each time
+        self.session.usage.book.clock = lambda: 0.0  # how long it took is another matter each time
         if not self.knows_spending:
             self.session.admission.known_refusal = self.world.known_refusal
         self.questions.follow(self.session)

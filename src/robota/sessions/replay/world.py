@@ -18,7 +18,7 @@ from robota.core.messages import ToolMessage
 from robota.core.ports import Ports
 from robota.core.tool import ToolContext
 from robota.core.tool_call import NOT_STARTED
-from robota.sessions.compaction.sections import CompactionSection, read_sections
+from robota.sessions.compaction.kept_state import CompactionSection, read_sections
 from robota.sessions.journal.records import ClosedRecord, HookRecord, QuestionRecord, Record
 from robota.sessions.permissions.permission_enforcer import OVER_BUDGET
 from robota.sessions.replay.recorded import DECISION, START, Action, CallOrder, ReplayMismatch, Segment

@@ -14,21 +14,18 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.given import require_kind
 from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, ProviderWrapper, TextChunk
 from robota.core.reply import open_stream
-from robota.sessions.usage.ledger import PICO, UsageLedger, text_size
+from robota.sessions.usage.ledger import PICO, Book, UsageLedger, text_size
 from robota.sessions.usage.meter import InputSize, Meter, find_default_model
 from robota.sessions.usage.report import format_usd
-
-if TYPE_CHECKING:
-    from anyio import Event as Signal
 
 WARN_AT = 0.8
 SIGN_OF_LIFE = 1.0
@@ -115,22 +112,14 @@ class Limit(NamedTuple):
         return amount / {"cost": PICO, "time": _MILLI}.get(self.kind, 1)
 
 
-class Traffic(Struct, eq=False):
-    """The requests in flight of all who share a ledger."""
-
-    needs: dict[int, Need] = {}
-    freed: Signal | None = None
-
-
 class BudgetGate(Struct, eq=False):
     """Lets requests pass that a budget can bear; one for a session and all its subagents. Sessions that share
     a ledger and have budgets of their own mind each other's requests."""
 
-    ledger: UsageLedger
+    book: Book
     _budget: Budget
     on_notice: Callable[[str], object] | None
     """Told once per budget and limit when most of it is used. It must not raise."""
-    _traffic: Traffic = field(default_factory=Traffic)
     _told: set[str] = set()
 
     @property
@@ -150,7 +139,7 @@ class BudgetGate(Struct, eq=False):
             own = getattr(need, limit.kind)[0]
             if limit.used + own > limit.maximum:
                 raise _refuse(limit, own)
-            others = sum(sum(getattr(other, limit.kind)) for other in self._traffic.needs.values())
+            others = sum(sum(getattr(other, limit.kind)) for other in self.book.needs.values())
             must_wait = must_wait or limit.used + others + own > limit.maximum
         if must_wait:
             self._tell_once(
@@ -159,19 +148,19 @@ class BudgetGate(Struct, eq=False):
                 "Raise the budget or set a smaller max_tokens for replies to let more run at once.",
             )
             return False
-        self._traffic.needs[id(need)] = need
+        self.book.needs[id(need)] = need
         return True
 
     def release(self, need: Need) -> None:
         """The request is over and entered in the ledger."""
-        self._traffic.needs.pop(id(need), None)
+        self.book.needs.pop(id(need), None)
         self._wake()
 
     async def wait(self, seconds: float) -> bool:
         """Wait for a change, at most so long; whether there was one."""
         import anyio  # noqa: PLC0415 - few requests ever wait
 
-        freed = self._traffic.freed = self._traffic.freed or anyio.Event()
+        freed = self.book.freed = self.book.freed or anyio.Event()
         with anyio.move_on_after(seconds):
             await freed.wait()
         return freed.is_set()
@@ -185,7 +174,7 @@ class BudgetGate(Struct, eq=False):
                 self._tell_once(limit.kind, f"{share}{_USED}{used} of {maximum}.")
 
     def limits(self) -> Iterator[Limit]:
-        budget, total = self._budget, self.ledger.book.total
+        budget, total = self._budget, self.book.total
         if budget.max_cost_usd is not None:
             yield Limit("cost", round(budget.max_cost_usd * PICO), total.cost)
         if budget.max_tokens is not None:
@@ -193,15 +182,15 @@ class BudgetGate(Struct, eq=False):
         if budget.max_requests is not None:
             yield Limit("requests", budget.max_requests, total.requests)
         if budget.max_seconds is not None:
-            used = round(self.ledger.seconds * _MILLI)
+            used = round(self.book.seconds * _MILLI)
             yield Limit("time", round(budget.max_seconds * _MILLI), used)
 
     def admit_call(self) -> str | None:
         """Count a tool call that is about to run; why it may not, if the budget has no room for it."""
         limit = self._budget.max_tool_calls
-        if limit is not None and self.ledger.book.calls >= limit:
+        if limit is not None and self.book.calls >= limit:
             return CALLS_USED_UP.format(limit)
-        self.ledger.book.calls += 1
+        self.book.calls += 1
         return None
 
     def _tell_once(self, what: str, message: str) -> None:
@@ -211,7 +200,7 @@ class BudgetGate(Struct, eq=False):
                 self.on_notice(message)
 
     def _wake(self) -> None:
-        freed, self._traffic.freed = self._traffic.freed, None
+        freed, self.book.freed = self.book.freed, None
         if freed is not None:
             freed.set()
 
@@ -231,8 +220,11 @@ class BudgetedProvider(ProviderWrapper):
     ) -> None:
         super().__init__(inner)
         self.ledger = ledger
-        ledger.root.metered = True
-        self.gate = _make_gate(ledger.root, budget, on_notice) if gate is None else gate
+        ledger.book.metered = True
+        if gate is None:
+            gate = BudgetGate(ledger.book, budget or UNLIMITED, on_notice)
+            ledger.book.gate = ledger.book.gate or gate
+        self.gate = gate
         self._sign_of_life = sign_of_life
         self._size = InputSize()
 
@@ -302,16 +294,6 @@ class BudgetedProvider(ProviderWrapper):
         self.ledger.record(name, usage, estimated=estimated)
 
 
-def _make_gate(
-    root: UsageLedger, budget: Budget | None, on_notice: Callable[[str], object] | None
-) -> BudgetGate:
-    """A gate beside the one that the ledger may have: both know of all requests in flight."""
-    known = root.gate
-    gate = BudgetGate(root, budget or UNLIMITED, on_notice, Traffic() if known is None else known._traffic)
-    root.gate = known or gate
-    return gate
-
-
 class Admission:
     """How the agent of a session may ask providers: straight, or, with a budget, only through its gate."""
 
@@ -341,7 +323,7 @@ class Admission:
         """The same for a tool call: why it may not run, if that is so."""
         if self.known_refusal is not None:
             return self.known_refusal(call_id)
-        gate = self._ledger.root.gate if self._known is None else self._known.gate
+        gate = self._ledger.book.gate if self._known is None else self._known.gate
         if gate is not None:
             return gate.admit_call()
         self._ledger.book.calls += 1  # for a budget that may come
@@ -353,7 +335,7 @@ class Admission:
 
     def admit(self, provider: Provider) -> Provider:
         """The provider as the session may ask it, whoever has put it into the agent."""
-        known, shared = self._known, self._ledger.root.gate
+        known, shared = self._known, self._ledger.book.gate
         if known is None and shared is not None:
             known = self._known = BudgetedProvider(provider, self._ledger, gate=shared)
         if known is None:

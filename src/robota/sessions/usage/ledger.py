@@ -46,7 +46,9 @@ from robota.sessions.usage.report import (
 )
 
 if TYPE_CHECKING:
-    from robota.sessions.usage.budget import BudgetGate
+    from anyio import Event as Signal
+
+    from robota.sessions.usage.budget import BudgetGate, Need
 
 PICO = 10**12
 """Picodollars in a dollar. A price per million tokens is then a whole number of them per token."""
@@ -141,8 +143,23 @@ class ToolTally(Sum):
 
 
 class Book(Struct, eq=False):
-    """All sums of one session."""
+    """All sums of one session, and what else those who count into them share."""
 
+    prices: Mapping[str, ModelPrice] | None = None
+    clock: Callable[[], float] = time.monotonic
+    began: float | None = None
+    past_seconds: float = 0.0
+    """When the turn under way began, and how long those before it took."""
+    metered: bool = False
+    """A provider enters the requests, so events must not."""
+    gate: BudgetGate | None = None
+    """What lets requests pass."""
+    needs: dict[int, Need] = {}
+    """Of the requests in flight."""
+    freed: Signal | None = None
+    """Set when one of them has ended, or a budget was replaced."""
+    sessions: set[str] = set()
+    """Those whose spending is in it from the beginning on."""
     total: Tally = field(default_factory=Tally)
     turn: Tally | None = None
     """The turn under way."""
@@ -162,9 +179,15 @@ class Book(Struct, eq=False):
     def close_turn(self) -> None:
         """The oldest makes room for the next: now, when nobody waits for a request."""
         self.turn = None
+        self.past_seconds, self.began = self.seconds, None
         while len(self.turns) > TURNS_KEPT:
             self.earlier.add(**asdict(self.turns.pop(next(iter(self.turns)))))
             self.earlier_count += 1
+
+    @property
+    def seconds(self) -> float:
+        """How long the turns of the session took, that under way included."""
+        return self.past_seconds + (0.0 if self.began is None else self.clock() - self.began)
 
     def report(self) -> UsageReport:
         return UsageReport(
@@ -204,39 +227,16 @@ class UsageLedger:
     `prices` (US dollars per million tokens, by model id) go before the shipped ones.
     """
 
-    __slots__ = (
-        "_began",
-        "_book",
-        "_fresh",
-        "_prices",
-        "agent_id",
-        "clock",
-        "gate",
-        "metered",
-        "past_seconds",
-        "purpose",
-        "root",
-        "sessions",
-    )
+    __slots__ = ("_fresh", "_is_child", "agent_id", "book", "purpose")
 
     def __init__(self, *, prices: Mapping[str, ModelPrice] | None = None) -> None:
         for price in () if prices is None else prices.values():
             Rates(price)  # refuses what is no price now, not in the middle of a run
-        self._prices = prices
-        self._book: Book | None = None
+        self.book = Book(prices)
+        """The sums of the whole session."""
         self._fresh: dict[str, int] = {}
         """Estimated tokens of results, per tool, that no request has sent yet."""
-        self.clock: Callable[[], float] = time.monotonic
-        self._began: float | None = None
-        self.past_seconds = 0.0
-        """On the root: when the turn under way began, and how long those before it took."""
-        self.metered = False
-        """On the root: a provider enters the requests, so events must not."""
-        self.gate: BudgetGate | None = None
-        """On the root: what lets requests pass, for all who share the ledger."""
-        self.sessions: set[str] = set()
-        """On the root: the sessions whose spending is in it from the beginning on."""
-        self.root: UsageLedger = self
+        self._is_child = False
         self.agent_id = ""
         """Empty for the session's own agent."""
         self.purpose = "answer"
@@ -244,7 +244,7 @@ class UsageLedger:
     def child(self, agent_id: str, *, purpose: str = "subagent") -> UsageLedger:
         """The page of a subagent; attach it to that agent's events."""
         page = UsageLedger()
-        page.root, page.agent_id, page.purpose = self.root, agent_id, purpose
+        page.book, page._is_child, page.agent_id, page.purpose = self.book, True, agent_id, purpose
         return page
 
     def for_purpose(self, purpose: str) -> UsageLedger:
@@ -254,7 +254,7 @@ class UsageLedger:
     def attach(self, events: EventBus, metered: Callable[[], bool] | None = None) -> Unsubscribe:
         """Learn from an agent's events; none of them comes per delta. `metered` says whether the provider of
         this agent enters its requests; by default that is so if any does."""
-        return events.on_each(USAGE_HANDLERS, Listener(self, metered or (lambda: self.root.metered)))
+        return events.on_each(USAGE_HANDLERS, Listener(self, metered or (lambda: self.book.metered)))
 
     # --- entering --------------------------------------------------------------------------------------
 
@@ -301,31 +301,20 @@ class UsageLedger:
 
     def open_turn(self, execution_id: str) -> None:
         """A prompt begins. A subagent's runs belong to the turn of the agent that started it."""
-        if self.root is self:
+        if not self._is_child:
             book = self.book
             book.turn = book.turns.setdefault(execution_id, Tally())
-            self._began = self.clock()
+            book.began = book.clock()
 
     def close_turn(self) -> None:
-        if self.root is self:
+        if not self._is_child:
             self.book.close_turn()
-            self.past_seconds, self._began = self.seconds, None
 
     @property
     def seconds(self) -> float:
-        """How long the turns of the session took, that under way included."""
-        root = self.root
-        return root.past_seconds + (0.0 if root._began is None else root.clock() - root._began)
+        return self.book.seconds
 
     # --- reading ---------------------------------------------------------------------------------------
-
-    @property
-    def book(self) -> Book:
-        """The sums of the whole session, made when first needed."""
-        root = self.root
-        if root._book is None:
-            root._book = Book()
-        return root._book
 
     @property
     def total(self) -> UsageTotals:
@@ -334,7 +323,8 @@ class UsageLedger:
 
     def rates(self, model: str) -> Rates | None:
         """What the model costs; `None` when nobody knows."""
-        own = None if self.root._prices is None else self.root._prices.get(model)
+        prices = self.book.prices
+        own = None if prices is None else prices.get(model)
         return shipped_rates(model) if own is None else Rates(own)
 
     def choose_name(self, asked: str, answered: Json) -> str:
