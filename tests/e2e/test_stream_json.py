@@ -286,6 +286,44 @@ def test_a_mirror_tells_of_every_line_of_the_transcript_before_the_result(tmp_pa
     assert os.stat(path).st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("config", ["/proc/not-there", "a file"])
+def test_a_transcript_that_cannot_be_kept_costs_the_conversation_nothing(tmp_path: Path, config: str) -> None:
+    (tmp_path / "a file").write_text("")
+    with (
+        ModelServer("One.", "Two.").in_thread() as server,
+        driven(
+            "--session-mirror", cwd=tmp_path, server=server, CLAUDE_CONFIG_DIR=os.path.join(tmp_path, config)
+        ) as host,
+    ):
+        host.initialize()
+        results = [host.ask("go"), host.ask("on")]
+        code, err = host.finish()
+
+    assert [result["result"] for result in results] == ["One.", "Two."]
+    assert (code, err) == (0, "")
+    told = [frame["content"] for frame in host.seen if "The transcript" in frame.get("content", "")]
+    assert len(told) == 1  # not with every turn
+    mirrored = [entry for frame in host.seen for entry in frame.get("entries", ())]
+    assert [entry["type"] for entry in mirrored] == ["user", "assistant"] * 2
+
+
+def test_a_transcript_has_what_was_missing_when_its_place_is_there_again(tmp_path: Path) -> None:
+    config, cwd = tmp_path / "config", tmp_path / "work"
+    cwd.mkdir()
+    config.write_text("in the way")
+    with (
+        ModelServer("One.", "Two.").in_thread() as server,
+        driven("--session-mirror", cwd=cwd, server=server, CLAUDE_CONFIG_DIR=str(config)) as host,
+    ):
+        host.ask("go")
+        config.unlink()
+        host.ask("on")
+        host.finish()
+
+    (path,) = folder(config, cwd).glob("*.jsonl")
+    assert [entry["type"] for entry in read_transcript(path)] == ["user", "assistant"] * 2
+
+
 def test_without_a_client_that_wants_it_no_transcript_is_written(tmp_path: Path) -> None:
     config = tmp_path / "config"
     with (
@@ -411,3 +449,23 @@ def test_a_resumed_session_may_end_at_an_earlier_message(tmp_path: Path) -> None
     assert [message["content"] for message in sent if message["role"] != "system"] == [
         "first", "One.", "other",
     ]  # fmt: skip
+
+
+def test_a_transcript_takes_no_part_of_a_line_when_the_disk_is_full(tmp_path: Path) -> None:
+    program = """
+import resource, sys
+from robota.transports.stream_json.transcript import append_entries
+append_entries(sys.argv[1], [{"uuid": "1"}])
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
+try:
+    append_entries(sys.argv[1], [{"uuid": "2"}])
+except OSError as error:
+    print(error.strerror)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+append_entries(sys.argv[1], [{"uuid": "3"}])
+"""
+    path = tmp_path / "transcript.jsonl"
+    done = subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True)
+
+    assert done.stdout == "File too large\n"
+    assert [entry["uuid"] for entry in read_transcript(path)] == ["1", "3"]
