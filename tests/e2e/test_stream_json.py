@@ -111,6 +111,34 @@ def test_a_line_that_is_no_frame_is_a_sentence_and_exit_code_1(tmp_path: Path, l
     assert "Traceback" not in err
 
 
+def test_the_error_is_the_last_word_when_a_line_in_the_middle_of_a_turn_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    replies = [call("Bash", command="echo begun; sleep 60")], "Never."
+    with (
+        ModelServer(*replies).in_thread() as server,
+        driven("--dangerously-skip-permissions", cwd=tmp_path, server=server) as host,
+    ):
+        host.prompt("go")
+        host.until("assistant")
+        host.send_line("{oops")
+        code, _ = host.finish()
+
+    assert code == 1
+    assert [frame["type"] for frame in host.seen[-2:]] == ["user", "result"]
+    assert host.seen[-1]["errors"][0].startswith("A line on standard input is not JSON")
+
+
+def test_a_session_that_cannot_be_made_ends_the_process_while_the_input_is_open(tmp_path: Path) -> None:
+    with driven("--agent", "nobody", "--provider", "scripted", cwd=tmp_path) as host:
+        host.initialize()
+        host.prompt("go")
+        result = host.until("result")
+        assert host.process.wait(60) == 1
+
+    assert result["errors"][0].startswith("There is no agent 'nobody'")
+
+
 def test_an_option_that_is_not_there_ends_the_process_with_a_line(tmp_path: Path) -> None:
     with driven("--frobnicate", cwd=tmp_path) as host:
         code, err = host.finish()
