@@ -65,6 +65,8 @@ class QueuedPrompt(Struct, frozen=True):
     prompt: Prompt
     uuid: str
     verbatim: bool
+    problem: str = ""
+    """Why no model can be asked this."""
 
 
 class Driver:
@@ -137,10 +139,15 @@ class Driver:
         message = frame.get("message")
         if not isinstance(message, dict):
             raise ValidationError("A user frame needs `message`, an object with `content`.")
-        prompt = read_prompt(message.get("content"))
+        prompt: Prompt = ""
+        problem = ""
+        try:
+            prompt = read_prompt(message.get("content"))
+        except ValidationError as error:
+            problem = str(error)  # costs this turn, and not the conversation
         uuid = frame.get("uuid")
         known = uuid if isinstance(uuid, str) else ""
-        self._prompts.append(QueuedPrompt(prompt, known, frame.get("client_composed") is True))
+        self._prompts.append(QueuedPrompt(prompt, known, frame.get("client_composed") is True, problem))
         self._state.tell("running")
         # Behind an `initialize` that came right before it, and that says how the session is to be made.
         asyncio.get_running_loop().call_soon(self._held.begin)
@@ -295,6 +302,9 @@ class Driver:
         frames.begin(queued.uuid)
         frames.send(init_frame(session, self._mode))
         ending = Ending(session, frames)
+        if queued.problem:
+            frames.end()
+            return failure_frame(queued.problem)
         if self._stops_early:
             return ending.frame(ExecutionResult(interrupted=True))
         result = await session.submit(queued.prompt, output=self._schema, verbatim=queued.verbatim)
