@@ -111,6 +111,34 @@ def test_a_line_that_is_no_frame_is_a_sentence_and_exit_code_1(tmp_path: Path, l
     assert "Traceback" not in err
 
 
+def test_the_error_is_the_last_word_when_a_line_in_the_middle_of_a_turn_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    replies = [call("Bash", command="echo begun; sleep 60")], "Never."
+    with (
+        ModelServer(*replies).in_thread() as server,
+        driven("--dangerously-skip-permissions", cwd=tmp_path, server=server) as host,
+    ):
+        host.prompt("go")
+        host.until("assistant")
+        host.send_line("{oops")
+        code, _ = host.finish()
+
+    assert code == 1
+    assert [frame["type"] for frame in host.seen[-2:]] == ["user", "result"]
+    assert host.seen[-1]["errors"][0].startswith("A line on standard input is not JSON")
+
+
+def test_a_session_that_cannot_be_made_ends_the_process_while_the_input_is_open(tmp_path: Path) -> None:
+    with driven("--agent", "nobody", "--provider", "scripted", cwd=tmp_path) as host:
+        host.initialize()
+        host.prompt("go")
+        result = host.until("result")
+        assert host.process.wait(60) == 1
+
+    assert result["errors"][0].startswith("There is no agent 'nobody'")
+
+
 def test_an_option_that_is_not_there_ends_the_process_with_a_line(tmp_path: Path) -> None:
     with driven("--frobnicate", cwd=tmp_path) as host:
         code, err = host.finish()
@@ -286,6 +314,44 @@ def test_a_mirror_tells_of_every_line_of_the_transcript_before_the_result(tmp_pa
     assert os.stat(path).st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("config", ["/proc/not-there", "a file"])
+def test_a_transcript_that_cannot_be_kept_costs_the_conversation_nothing(tmp_path: Path, config: str) -> None:
+    (tmp_path / "a file").write_text("")
+    with (
+        ModelServer("One.", "Two.").in_thread() as server,
+        driven(
+            "--session-mirror", cwd=tmp_path, server=server, CLAUDE_CONFIG_DIR=os.path.join(tmp_path, config)
+        ) as host,
+    ):
+        host.initialize()
+        results = [host.ask("go"), host.ask("on")]
+        code, err = host.finish()
+
+    assert [result["result"] for result in results] == ["One.", "Two."]
+    assert (code, err) == (0, "")
+    told = [frame["content"] for frame in host.seen if "The transcript" in frame.get("content", "")]
+    assert len(told) == 1  # not with every turn
+    mirrored = [entry for frame in host.seen for entry in frame.get("entries", ())]
+    assert [entry["type"] for entry in mirrored] == ["user", "assistant"] * 2
+
+
+def test_a_transcript_has_what_was_missing_when_its_place_is_there_again(tmp_path: Path) -> None:
+    config, cwd = tmp_path / "config", tmp_path / "work"
+    cwd.mkdir()
+    config.write_text("in the way")
+    with (
+        ModelServer("One.", "Two.").in_thread() as server,
+        driven("--session-mirror", cwd=cwd, server=server, CLAUDE_CONFIG_DIR=str(config)) as host,
+    ):
+        host.ask("go")
+        config.unlink()
+        host.ask("on")
+        host.finish()
+
+    (path,) = folder(config, cwd).glob("*.jsonl")
+    assert [entry["type"] for entry in read_transcript(path)] == ["user", "assistant"] * 2
+
+
 def test_without_a_client_that_wants_it_no_transcript_is_written(tmp_path: Path) -> None:
     config = tmp_path / "config"
     with (
@@ -411,3 +477,23 @@ def test_a_resumed_session_may_end_at_an_earlier_message(tmp_path: Path) -> None
     assert [message["content"] for message in sent if message["role"] != "system"] == [
         "first", "One.", "other",
     ]  # fmt: skip
+
+
+def test_a_transcript_takes_no_part_of_a_line_when_the_disk_is_full(tmp_path: Path) -> None:
+    program = """
+import resource, sys
+from robota.transports.stream_json.transcript import append_entries
+append_entries(sys.argv[1], [{"uuid": "1"}])
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
+try:
+    append_entries(sys.argv[1], [{"uuid": "2"}])
+except OSError as error:
+    print(error.strerror)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+append_entries(sys.argv[1], [{"uuid": "3"}])
+"""
+    path = tmp_path / "transcript.jsonl"
+    done = subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True)
+
+    assert done.stdout == "File too large\n"
+    assert [entry["uuid"] for entry in read_transcript(path)] == ["1", "3"]

@@ -121,6 +121,32 @@ def test_the_answer_says_what_was_taken_and_which_models_there_are(tmp_path: Pat
     assert back["response"] == {"model": "scripted"}
 
 
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        ({"hooks": 3}, "`hooks` of initialize is an object"),
+        ({"hooks": {"PreToolUse": 3}}, "`hooks` of initialize is an object"),
+        ({"hooks": {"PreToolUse": [{"matcher": "[", "hookCallbackIds": ["h"]}]}}, "The matcher '['"),
+        ({"jsonSchema": 3}, "`jsonSchema` of initialize is a JSON schema: an object"),
+        ({"jsonSchema": {"type": "frob"}}, "`jsonSchema` of initialize is not a JSON schema"),
+        ({"jsonSchema": {"$ref": "#/$defs/cat"}}, "Pointer '/$defs/cat' does not exist"),
+    ],
+)
+def test_wishes_that_cannot_be_read_are_refused_and_no_turn_runs_without_them(
+    tmp_path: Path, wishes: dict[str, Any], words: str
+) -> None:
+    with ModelServer("Never.").in_thread() as server, driven(cwd=tmp_path, server=server) as host:
+        say_at_once(host, "hi", **wishes)
+        answer, result = host.until("control_response")["response"], host.until("result")
+        code, err = host.finish()
+
+    assert answer["subtype"] == "error"
+    assert words in answer["error"]
+    assert result["errors"] == [answer["error"]]
+    assert (code, model_requests(server)) == (1, [])
+    assert err == f"robota: {answer['error']}\n"
+
+
 def test_a_session_works_as_an_agent_of_the_host(tmp_path: Path) -> None:
     agent = {"description": "Reviews", "prompt": "You review.", "tools": ["Read", "Task"]}
     with (

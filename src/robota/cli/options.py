@@ -323,13 +323,10 @@ class Reading:
     def schema(self) -> JsonObject | None:
         schema = self.json("json_schema")
         if schema is not None:
-            import jsonschema_rs  # noqa: PLC0415 - for those who want JSON
+            from robota.transports.wanted_schema import find_schema_problem  # noqa: PLC0415 - likewise
 
-            try:
-                jsonschema_rs.meta.validate(schema)
-            except ValueError as error:
-                why = str(error).partition("\n")[0]
-                raise UsageError(f"--json-schema is not a JSON schema: {why}.") from error
+            if why := find_schema_problem(schema):
+                raise UsageError(f"--json-schema is not a JSON schema: {why}.")
         return schema
 
     def agents(self) -> Mapping[str, JsonObject]:

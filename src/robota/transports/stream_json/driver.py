@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from robota.core.errors import ValidationError
+from robota.core.errors import RobotaError, ValidationError
 from robota.core.jsontext import decode, decode_leniently
 from robota.core.messages import Json, JsonObject, Prompt
 from robota.sdk.execution import ExecutionResult
@@ -26,7 +26,7 @@ from robota.transports.stream_json.held_session import HeldSession, OpenSession
 from robota.transports.stream_json.hook_callbacks import HookCallbacks, Registration, read_registrations
 from robota.transports.stream_json.host import Host
 from robota.transports.stream_json.host_server import HostServers
-from robota.transports.stream_json.initialize import DEFAULT_MODEL, greet, read_wishes
+from robota.transports.stream_json.initialize import DEFAULT_MODEL, greet, read_schema, read_wishes
 from robota.transports.stream_json.permissions import DONT_ASK, MODES, PermissionDesk
 from robota.transports.stream_json.state import StateTeller
 from robota.transports.turn_frames import FrameOptions, TurnFrames
@@ -65,6 +65,8 @@ class QueuedPrompt(Struct, frozen=True):
     prompt: Prompt
     uuid: str
     verbatim: bool
+    problem: str = ""
+    """Why no model can be asked this."""
 
 
 class Driver:
@@ -80,6 +82,8 @@ class Driver:
         self._host = Host(writer.send)
         self._state = StateTeller(writer.send)
         self._registrations: list[Registration] = []
+        self._refusal: RobotaError | None = None
+        """What was wrong with the host's wishes: a session without its hooks would not be guarded."""
         self._frame_options = FrameOptions(
             partial=options.partial_messages,
             hook_events=options.hook_events,
@@ -135,10 +139,15 @@ class Driver:
         message = frame.get("message")
         if not isinstance(message, dict):
             raise ValidationError("A user frame needs `message`, an object with `content`.")
-        prompt = read_prompt(message.get("content"))
+        prompt: Prompt = ""
+        problem = ""
+        try:
+            prompt = read_prompt(message.get("content"))
+        except ValidationError as error:
+            problem = str(error)  # costs this turn, and not the conversation
         uuid = frame.get("uuid")
         known = uuid if isinstance(uuid, str) else ""
-        self._prompts.append(QueuedPrompt(prompt, known, frame.get("client_composed") is True))
+        self._prompts.append(QueuedPrompt(prompt, known, frame.get("client_composed") is True, problem))
         self._state.tell("running")
         # Behind an `initialize` that came right before it, and that says how the session is to be made.
         asyncio.get_running_loop().call_soon(self._held.begin)
@@ -162,13 +171,20 @@ class Driver:
 
     def initialize(self, request: JsonObject) -> JsonObject:
         """Answered from what costs nothing to know; the session is made meanwhile."""
-        wishes, schema, is_first = read_wishes(request), request.get("jsonSchema"), not self._held.begun
+        is_first = not self._held.begun
+        try:
+            wishes, schema = read_wishes(request), read_schema(request)
+            registrations = read_registrations(request.get("hooks"))
+        except RobotaError as error:
+            self._refusal = error
+            raise
+        self._refusal = None
         if is_first:
-            self._registrations = read_registrations(request.get("hooks"))
+            self._registrations = registrations
             self._held.wishes.update(wishes)
             self._frame_options.subagent_text = bool(request.get("forwardSubagentText"))
             self._title = str(request.get("title") or "")
-            self._schema = schema if isinstance(schema, dict) else self._schema
+            self._schema = self._schema if schema is None else schema
         answer = greet(request, self._options.model, applied=is_first)
         asyncio.get_running_loop().call_soon(self._held.begin)
         return answer
@@ -206,6 +222,8 @@ class Driver:
     # --- the session --------------------------------------------------------------------------------------
 
     async def _prepare(self, session: InteractiveSession) -> None:
+        if self._refusal is not None:
+            raise self._refusal
         options, self._state.session_id = self._options, session.session_id
         inner = await session.ready()
         self._first_model = inner.model
@@ -284,6 +302,9 @@ class Driver:
         frames.begin(queued.uuid)
         frames.send(init_frame(session, self._mode))
         ending = Ending(session, frames)
+        if queued.problem:
+            frames.end()
+            return failure_frame(queued.problem)
         if self._stops_early:
             return ending.frame(ExecutionResult(interrupted=True))
         result = await session.submit(queued.prompt, output=self._schema, verbatim=queued.verbatim)

@@ -41,8 +41,8 @@ def read_registrations(raw: Json) -> list[Registration]:
     """The `hooks` of an `initialize` request."""
     if raw is None:
         return []
-    if not isinstance(raw, dict):
-        raise ConfigurationError("`hooks` of initialize is an object of events, or null.")
+    if not isinstance(raw, dict) or not all(isinstance(groups or [], list) for groups in raw.values()):
+        raise ConfigurationError("`hooks` of initialize is an object of events with lists of hooks, or null.")
     return [_read(event, group) for event, groups in raw.items() for group in groups or ()]
 
 
@@ -51,6 +51,7 @@ def _read(event: str, group: Json) -> Registration:
         case {"hookCallbackIds": list(ids)} if ids and all(isinstance(each, str) for each in ids):
             matcher, seconds = group.get("matcher") or "", group.get("timeout")
             number = isinstance(seconds, int | float) and seconds > 0
+            HookGroup(matcher=str(matcher), hooks=())  # raises now, while somebody listens
             return Registration(
                 event=event,
                 matcher=str(matcher),

@@ -12,6 +12,7 @@ from robota.core.errors import ValidationError
 from robota.core.messages import Json, JsonObject
 from robota.sdk.commands.table import ROWS
 from robota.transports.init_frame import PROTOCOL_LEVEL
+from robota.transports.wanted_schema import find_schema_problem
 
 if TYPE_CHECKING:
     from robota.sdk.assembly import MoreOptions
@@ -42,6 +43,18 @@ def read_wishes(request: JsonObject) -> MoreOptions:
             raise ValidationError("A local plugin of initialize needs a `path`: the directory it is in.")
         wishes["plugin_dirs"] = local
     return wishes
+
+
+def read_schema(request: JsonObject) -> JsonObject | None:
+    """What the answers of all turns are to fit."""
+    schema = request.get("jsonSchema")
+    if schema is None:
+        return None
+    if not isinstance(schema, dict):
+        raise ValidationError("`jsonSchema` of initialize is a JSON schema: an object.")
+    if why := find_schema_problem(schema):
+        raise ValidationError(f"`jsonSchema` of initialize is not a JSON schema: {why}.")
+    return schema
 
 
 def _read_list(request: JsonObject, name: str, kind: type[T], what: str) -> list[T]:

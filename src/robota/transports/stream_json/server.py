@@ -42,12 +42,13 @@ async def run_stream_json(
     reading = asyncio.create_task(_read(driver, stdin))
     turns = asyncio.create_task(driver.take_turns())
     leaving = asyncio.create_task(gone.wait())
+    wrong: BaseException | None = None
     code = 0
     try:
-        await asyncio.wait((reading, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if reading.done() and (wrong := reading.exception()) is not None:
-            code = await _refuse(writer, wrong)
-        else:
+        # A session that cannot be made ends the turns, and whoever would still send prompts to nobody.
+        await asyncio.wait((reading, turns, leaving), return_when=asyncio.FIRST_COMPLETED)
+        wrong = reading.exception() if reading.done() else None
+        if wrong is None:
             await asyncio.wait((turns, leaving), return_when=asyncio.FIRST_COMPLETED)
             code = _judge(turns, driver)
     finally:
@@ -56,6 +57,10 @@ async def run_stream_json(
             task.cancel()
         await asyncio.wait((reading, turns, leaving))
         await driver.close()
+    if wrong is not None:
+        return await _refuse(
+            writer, wrong
+        )  # behind what the turn still had to say: the last word is the error
     if writer.broken is None:
         await writer.drain()
     return FAILED if writer.broken is not None else code

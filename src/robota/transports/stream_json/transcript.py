@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -75,6 +75,9 @@ class Transcript:
         places = session.project.places
         self.path = transcript_path(places.claude_home, session.cwd, session.session_id)
         self._waiting: list[JsonObject] = []
+        self._unwritten: list[JsonObject] = []
+        """What the file has not taken; it is tried again with the next entries."""
+        self._is_behind = False
         self._writing = asyncio.Lock()
         self._last: str | None = None
         self._is_new = True
@@ -85,7 +88,11 @@ class Transcript:
 
     async def open(self) -> None:
         """Find out what is there."""
-        known = await to_thread.run_sync(read_known, self.path)
+        try:
+            known = await to_thread.run_sync(read_known, self.path)
+        except OSError as error:
+            known = None
+            self._tell_trouble("read", error)
         self._is_new = known is None
         if known is not None:
             self._last, self.ids = known
@@ -144,27 +151,54 @@ class Transcript:
         )
 
     async def flush(self) -> None:
-        """Write what was said since the last time."""
+        """Write what was said since the last time. A file that takes nothing costs the session nothing: this
+        is a copy, and the mirror hears of all the same."""
         async with self._writing:
             entries, self._waiting = self._waiting, []
-            if not entries:
-                return
             redactor = self._session.session.log.secrets.redactor
             entries = [redactor.value(entry) for entry in entries]
-            await to_thread.run_sync(self._write, entries)
+            for entry in entries:
+                entry["parentUuid"], self._last = self._last, entry["uuid"]
+            self._unwritten += entries
+            if self._unwritten:
+                await self._write_unwritten()
             if self._tell is None:
                 return
             for batch in _batches(entries):
                 self._tell({"type": "transcript_mirror", "filePath": self.path, "entries": batch})
 
-    def _write(self, entries: list[JsonObject]) -> None:
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        for entry in entries:
-            entry["parentUuid"], self._last = self._last, entry["uuid"]
-        lines = b"".join(encode(entry) + b"\n" for entry in entries)
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "ab") as file:
-            file.write(lines)
+    async def _write_unwritten(self) -> None:
+        try:
+            await to_thread.run_sync(append_entries, self.path, self._unwritten)
+        except OSError as error:
+            self._tell_trouble("written", error)
+        else:
+            self._unwritten, self._is_behind = [], False
+
+    def _tell_trouble(self, what: str, error: OSError) -> None:
+        if not self._is_behind:
+            self._is_behind = True
+            self._frames.tell(
+                f"The transcript {self.path} cannot be {what}: {error.strerror or error}. The session goes "
+                "on and is kept by robota itself; what is missing is added as soon as that works again."
+            )
+
+
+def append_entries(path: str, entries: Sequence[JsonObject]) -> None:
+    """All of them, or none: a part of a line would spoil the next one."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    left = memoryview(b"".join(encode(entry) + b"\n" for entry in entries))
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    try:
+        before = os.fstat(fd).st_size
+        try:
+            while left:
+                left = left[os.write(fd, left) :]
+        except OSError:
+            os.ftruncate(fd, before)
+            raise
+    finally:
+        os.close(fd)
 
 
 def _batches(entries: list[JsonObject]) -> Iterator[list[JsonObject]]:
@@ -178,7 +212,8 @@ def _batches(entries: list[JsonObject]) -> Iterator[list[JsonObject]]:
             batch, size = [], 0
         batch.append(entry)
         size += length
-    yield batch
+    if batch:
+        yield batch
 
 
 def read_known(path: str) -> tuple[str | None, dict[str, str]] | None:
