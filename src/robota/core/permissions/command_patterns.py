@@ -64,6 +64,22 @@ _SHORT: dict[str, dict[str, str]] = {
     "xargs": {"--max-procs": "-P"},
 }
 """Options that rules name, in the spelling that people use as often."""
+_SAME_WORDS: dict[str, dict[str, str]] = {
+    "npm": {
+        **dict.fromkeys(("i", "in", "ins", "inst", "insta", "instal", "isnt", "isntall", "add"), "install"),
+        **dict.fromkeys(("un", "unlink", "remove", "rm", "r"), "uninstall"),
+        **dict.fromkeys(("run-script", "rum", "urn"), "run"),
+        **dict.fromkeys(("up", "upgrade", "udpate"), "update"),
+        **dict.fromkeys(("pu", "pub", "publ", "publi", "publis"), "publish"),
+        "x": "exec",
+        "t": "test",
+        "tst": "test",
+    },
+    "pnpm": {"i": "install", "rm": "remove", "un": "remove", "uninstall": "remove", "up": "update"},
+    "cargo": {"b": "build", "c": "check", "d": "doc", "r": "run", "rm": "remove", "t": "test"},
+    "helm": {"un": "uninstall", "del": "uninstall", "delete": "uninstall"},
+}
+"""Subcommands that have several names."""
 _LETTERS = re.compile(r"-[A-Za-z]{1,3}\Z")
 _TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "mvn", "gradle", "gradlew"})
 """Programs that carry out each of their operands, in whichever order."""
@@ -109,20 +125,20 @@ class ShellPattern(Struct, frozen=True):
         leading, name = self.leading, program_name(words[0].text)
         if leading[0] not in other_names(name):
             return False
-        short = _SHORT.get(leading[0], {})
+        short, same = _SHORT.get(leading[0], {}), _SAME_WORDS.get(leading[0], {})
         plain = name == "git" and leading[1:2] and leading[1][:1] != "-"  # a rule about a subcommand
         start = after_options(words) if plain else 1
-        texts = [_shorten(word.text, short) for word in words[start:]]
+        texts = [_shorten(same.get(word.text, word.text), short) for word in words[start:]]
         passed: list[str] = []
         letters: set[str] = set()
-        for wanted in (_shorten(text, short) for text in leading[1:]):
+        for wanted in (_shorten(same.get(text, text), short) for text in leading[1:]):
             if _LETTERS.match(wanted):  # `-r -f` and `-rf` say the same
                 letters.update(letter for text in texts if _LETTERS.match(text) for letter in text[1:])
                 if letters.issuperset(wanted[1:]):
                     texts = [text for text in texts if not _LETTERS.match(text)]
                     continue
             anything = wanted[:1] == "-" or name in _TAKES_TARGETS
-            while texts and texts[0] != wanted:
+            while texts and texts[0] != wanted and not (name == "git" and _is_cut(texts[0], wanted)):
                 # The values of git's options are known.
                 before = passed[-1] if passed and name != "git" else ""
                 if not (anything or _may_be_passed(texts[0], before)):
@@ -157,9 +173,19 @@ def _shorten(text: str, short: dict[str, str]) -> str:
     return text.replace("R", "r") if "-R" in short and _LETTERS.match(text) else text
 
 
+def _is_cut(text: str, wanted: str) -> bool:
+    """Whether an option is a shorter spelling of the one that a rule names."""
+    return len(text) > 3 and text[:2] == "--" and wanted.startswith(text)
+
+
 def _may_be_passed(text: str, previous: str) -> bool:
     """Whether a word may be an option, the value of the one before it, a variable or a toolchain."""
-    return text[:1] in ("-", "+") or "=" in text or (previous[:1] == "-" and "=" not in previous)
+    return (
+        text[:1] in ("-", "+")
+        or "=" in text
+        or text == "container"
+        or (previous[:1] == "-" and "=" not in previous)
+    )
 
 
 def matches(matching: Matching, text: str) -> bool:

@@ -21,7 +21,9 @@ LANGUAGES = frozenset({
     "python3", "Rscript", "ruby", "tclsh",
 })  # fmt: skip
 _CODE_FLAGS = re.compile(r"-[a-zA-Z]*[eEc]\Z")
-_CODE_OPTIONS = frozenset({"-c", "-e", "-E", "-r", "-p", "-x", "--eval", "--print", "eval", "-Command"})
+_CODE_OPTIONS = frozenset(
+    {"-c", "-e", "-E", "-r", "-p", "-x", "--eval", "--print", "eval", "exec", "x", "-Command"}
+)
 
 
 def find_started(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -43,7 +45,12 @@ def find_perhaps_started(
         words = [word for word in _BETWEEN.split(source) if word][:_LONGEST]
         for start in range(min(len(words), _STARTS)):
             yield " ".join([words[start].rpartition("/")[2], *words[start + 1 :]]), part
+        if words:  # who starts a program gives it words of its own: `tar -I rm`, `CC=rm make`
+            yield f"{words[-1].rpartition('=')[2].rpartition('/')[2]} ", part
     for each in invocations:
+        for inner in () if each.unwrapped is None else each.unwrapped.inner:
+            if inner.source is not None and inner.source.isprintable() and " " not in inner.source:
+                yield f"{inner.source.rpartition('/')[2]} ", each.command.text
         if not each.computed and not is_known(each.program):
             yield from ((text, each.command.text) for text in _named_words(each))
 

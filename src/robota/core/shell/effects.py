@@ -116,12 +116,20 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
         if recursive and not operands[use.skip :] and use.operands == "read":
             files = [*files, ("read", plain_word("."))]
         only = chosen_suffixes([option.text or "" for option in found if option.name == "--include"])
+        if use.visible is not None and (chosen := _chosen(found)):  # these it searches though they are hidden
+            hidden, only = True, chosen_suffixes(chosen)
         for kind, word in files:
             yield Touch(kind, word, where, part, recursive, hidden, suffixes=only)
     if use.operands in ("copy", "move"):
         into = [value for option in found if option.name in use.write and (value := _value_of(option))]
         copies = _copies(operands if into else operands[:-1], (into or operands)[-1:])
         yield from (Touch("write", word, where, part) for word in copies)
+
+
+def _chosen(found: Sequence[OptionWord]) -> list[str]:
+    """The patterns of `rg -g` that choose files; those with `!` leave files out."""
+    texts = [option.text or "" for option in found if option.name in ("-g", "--glob", "--iglob")]
+    return [text for text in texts if not text.startswith("!")]
 
 
 def chosen_suffixes(patterns: Sequence[str]) -> frozenset[str]:

@@ -26,6 +26,8 @@ _MAXIMUM_GUESSES = 24
 _MAXIMUM_MARKS = 4  # xargs uses the last one that it is given
 _LANGUAGES = frozenset({"python", "node", "perl", "ruby", "php", "lua", "deno", "bun", "tclsh", "Rscript"})
 _FD_ACTION = re.compile(r"-[A-Za-z]*[xX]\Z|--exec(?:-batch)?(?:=|\Z)")
+_GROUPS = frozenset({"container", "compose", "foreach", "workspace", "workspaces"})
+"""What may stand before the subcommand of a runner (`docker container exec`)."""
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -244,13 +246,16 @@ def _after_subcommand(words: tuple[Word, ...], runner: Runner) -> int:
     """The position after `exec` in `docker exec`; past the end when something else was asked for."""
     if not runner.subcommands:
         return 1
+    before = ""
     for index, word in enumerate(words[1:], 1):
         if word.text in runner.subcommands:
             return index + 1
         if " ".join(each.text for each in words[index : index + 2]) in runner.subcommands:
             return index + 2
-        if not word.text.startswith("-"):
+        valued = before == "workspace" or (before.startswith("-") and "=" not in before)
+        if not (valued or word.text.startswith("-") or word.text in _GROUPS):
             break
+        before = word.text
     return len(words) + 1
 
 
