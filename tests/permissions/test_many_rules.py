@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from robota.core.permissions import evaluate_permission
 from robota.core.permissions.command_matcher import CommandMatcher
 from robota.core.permissions.evaluate import make_call
 
@@ -40,6 +41,12 @@ def test_an_argument_of_that_name_is_what_a_rule_may_be_about() -> None:
     call = make_call("Bash", {"command": "ls", "workdir": "/etc/ssh"}, terms)
     assert call is not None
     assert [rule.text for rule in CommandMatcher(call).relevant(call.deny)] == ["Bash(workdir:/etc*)"]
+
+
+def test_a_rule_that_begins_with_a_star_is_compared_with_a_program_called_by_a_number() -> None:
+    terms = {"deny": ["Bash(*secret*)"], "allow": ["Bash(7 *)"], "cwd": "/srv/project"}
+    assert evaluate_permission("Bash", {"command": "7 files"}, **terms) == "auto"
+    assert evaluate_permission("Bash", {"command": "7 secrets"}, **terms) == "deny"
 
 
 def test_a_command_that_no_rule_touches_leaves_none_to_look_at() -> None:

@@ -49,8 +49,8 @@ class _Together(Struct, frozen=True):
     denied: Matching
     parameters: frozenset[str]
     """Arguments that a pattern may be about instead (`workdir:*`)."""
-    each: tuple[tuple[Rule, str | None], ...]
-    """The rules, each with the program that its pattern names; None for one that is about something else."""
+    each: tuple[tuple[Rule, ShellPattern | None], ...]
+    """The rules, each with its pattern; None for one that is about something else."""
 
 
 @lru_cache(maxsize=64)
@@ -63,7 +63,7 @@ def _together(rules: RuleSet) -> _Together | None:
     return _Together(
         (tuple(chain(*starts)), tuple(chain(*texts)), tuple(chain(*globs))),
         frozenset([split[0] for split in map(split_parameter, said.values()) if split is not None]),
-        tuple((rule, patterns[rule].program if rule in patterns else None) for rule in rules.rules),
+        tuple((rule, patterns.get(rule)) for rule in rules.rules),
     )
 
 
@@ -96,7 +96,12 @@ class CommandMatcher:
             for text in texts:
                 if matches(denied, text):
                     return rules.rules
-        return [rule for rule, program in together.each if program is None or program in names]
+        return [
+            rule
+            for rule, pattern in together.each
+            if pattern is None
+            or (pattern.program in names and any(pattern.reaches(each.words) for each in self._every))
+        ]
 
     def hit(self, rule: Rule) -> Hit | None:
         if rule.names("Bash"):

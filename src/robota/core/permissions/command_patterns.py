@@ -123,7 +123,7 @@ class ShellPattern(Struct, frozen=True):
         """Whether the words say the same with options between them, in another order, or by another name of
         the program (`kubectl -v 6 delete x`, `make build deploy`, `pip3 install x`)."""
         leading, name = self.leading, program_name(words[0].text)
-        if leading[0] not in other_names(name):
+        if not leading or leading[0] not in other_names(name):
             return False
         short, same = _SHORT.get(leading[0], {}), _SAME_WORDS.get(leading[0], {})
         plain = name == "git" and leading[1:2] and leading[1][:1] != "-"  # a rule about a subcommand
