@@ -28,6 +28,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
+from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
 from robota.core.jsontext import encode
@@ -55,14 +56,14 @@ def open_transport(
     auth: httpx2.Auth | None = None,
 ) -> AbstractAsyncContextManager[Streams]:
     """What is entered to reach the server; `headers` and `auth` besides what the definition says."""
-    sent = {**definition.headers, **(headers or {})}
+    make = partial(_make_client, noise, {**definition.headers, **(headers or {})}, auth)
     match definition.kind:
         case "stdio":
             return StdioTransport(definition, noise)
         case "http":
-            return _open_http(definition.url, partial(_make_client, noise, sent, auth))
+            return _open_http(definition.url, make)
         case "sse":
-            return _open_sse(definition.url, partial(_make_client, noise, sent, auth))
+            return sse_client(definition.url, httpx_client_factory=lambda *_, **__: make())
         case _:
             raise ConfigurationError(
                 f"The MCP server {definition.name!r} lives in a program that is not there."
@@ -75,19 +76,6 @@ async def _open_http(url: str, make_client: Callable[[], httpx2.AsyncClient]) ->
         make_client() as client,
         streamable_http_client(url, http_client=client) as (read, write),
     ):
-        yield read, write
-
-
-@asynccontextmanager
-async def _open_sse(url: str, make_client: Callable[[], httpx2.AsyncClient]) -> AsyncIterator[Streams]:
-    def make(
-        headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,
-        auth: httpx2.Auth | None = None,
-    ) -> httpx2.AsyncClient:
-        return make_client()
-
-    async with sse_client(url, httpx_client_factory=make) as (read, write):
         yield read, write
 
 
@@ -106,38 +94,37 @@ def _make_client(noise: Noise, headers: dict[str, str], auth: httpx2.Auth | None
 # --- messages on their way ------------------------------------------------------------------------------
 
 
-class InspectedStream:
+class InspectedStream(Struct, eq=False):
     """The messages of a server, looked at on their way; `on_end` is told when no more will come."""
 
-    def __init__(self, stream: Any, noise: Noise, on_end: Callable[[], None]) -> None:
-        self._stream = stream
-        self._noise = noise
-        self._on_end = on_end
+    stream: Any
+    noise: Noise
+    on_end: Callable[[], None]
 
     @property
     def last_context(self) -> Any:
-        return getattr(self._stream, "last_context", None)
+        return getattr(self.stream, "last_context", None)
 
     def __aiter__(self) -> InspectedStream:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
-            message: SessionMessage | Exception = await self._stream.receive()
+            message: SessionMessage | Exception = await self.stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            self._on_end()
+            self.on_end()
             if isinstance(error, anyio.EndOfStream):
                 raise StopAsyncIteration from None
             raise
         if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
-            mend(message.message.result, self._noise)
+            mend(message.message.result, self.noise)
         return message
 
     async def __aenter__(self) -> InspectedStream:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._stream.aclose()
+        await self.stream.aclose()
 
 
 @asynccontextmanager
