@@ -39,6 +39,8 @@ from robota.testing.cassette_file import (
 if TYPE_CHECKING:
     import httpx2
 
+    from robota.testing.cassette_transport import CassetteTransport
+
 Mode = Literal["none", "once", "all"]
 Made = TypeVar("Made")
 KEY_IN_REPLAYS = "no-key-is-needed"
@@ -86,7 +88,7 @@ class Cassette:
     # --- for tests ---------------------------------------------------------------------------------------
 
     @property
-    def transport(self) -> httpx2.AsyncBaseTransport:
+    def transport(self) -> CassetteTransport:
         """For a provider, which takes it as `transport` and closes it; each time another one."""
         from robota.testing.cassette_transport import CassetteTransport  # noqa: PLC0415 - loads httpx2
 
@@ -101,9 +103,7 @@ class Cassette:
     @property
     def sync_transport(self) -> httpx2.BaseTransport:
         """The same for code without an event loop, such as the vendors' synchronous clients."""
-        from robota.testing.cassette_transport import SyncCassetteTransport  # noqa: PLC0415 - loads httpx2
-
-        return SyncCassetteTransport(self)
+        return self.transport
 
     def sync_client(self, **options: Any) -> httpx2.Client:
         """An `httpx2.Client` over the cassette."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -13,7 +13,7 @@ import httpx2
 from robota.testing.cassette_file import KEPT_HEADERS, RecordedReply, Take
 
 if TYPE_CHECKING:
-    from robota.testing.cassette import Cassette
+    from robota.testing.cassette import Asked, Cassette
 
 REST_SECONDS = 1.0
 """How long a recording waits for the rest of a reply that its client has enough of."""
@@ -21,29 +21,41 @@ _HOP_HEADERS = ("content-encoding", "content-length", "transfer-encoding", "conn
 """Facts about bytes on a connection, which are not those that are handed on."""
 
 
-class CassetteTransport(httpx2.AsyncBaseTransport):
+class CassetteTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
+    """For clients with an event loop and without one."""
+
     def __init__(self, cassette: Cassette) -> None:
         self._cassette = cassette
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
+        self._sync_client: httpx2.Client | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        content = await request.aread()
-        asked = self._cassette.describe(request, content)
-        if self._cassette.recording:
-            return await self._record(request, self._cassette.begin(asked))
-        await asyncio.sleep(0)  # a reply is never there at once
+        asked = self._cassette.describe(request, await request.aread())
+        if not self._cassette.recording:
+            await asyncio.sleep(0)  # a reply is never there at once
+            return self._replay(asked)
+        take = self._begin(request, asked)
+        with _noting_failure(take):
+            response = await self._client().send(request, stream=True, follow_redirects=False)
+        return _record(response, take, response.aiter_bytes())
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        asked = self._cassette.describe(request, request.read())
+        if not self._cassette.recording:
+            return self._replay(asked)
+        take = self._begin(request, asked)
+        self._sync_client = self._sync_client or httpx2.Client(timeout=None)
+        with _noting_failure(take):
+            response = self._sync_client.send(request, stream=True, follow_redirects=False)
+        return _record(response, take, response.iter_bytes())
+
+    def _replay(self, asked: Asked) -> httpx2.Response:
         reply = self._cassette.answer(asked)
         return httpx2.Response(reply.status, headers=reply.headers, stream=_Replay(reply, self._cassette))
 
-    async def _record(self, request: httpx2.Request, take: Take) -> httpx2.Response:
+    def _begin(self, request: httpx2.Request, asked: Asked) -> Take:
         request.headers["accept-encoding"] = "identity"
-        try:
-            response = await self._client().send(request, stream=True, follow_redirects=False)
-        except httpx2.HTTPError:
-            take.end("broken")
-            raise
-        headers = _note_head(response, take)
-        return httpx2.Response(response.status_code, headers=headers, stream=_Recording(response, take))
+        return self._cassette.begin(asked)
 
     def _client(self) -> httpx2.AsyncClient:
         """A client of its own, so that proxies of the environment apply."""
@@ -57,34 +69,60 @@ class CassetteTransport(httpx2.AsyncBaseTransport):
         if client is not None:
             await client.aclose()
 
+    def close(self) -> None:
+        if self._sync_client is not None:
+            self._sync_client.close()
 
-def _note_head(response: httpx2.Response, take: Take) -> list[tuple[str, str]]:
-    """Write down how a reply begins; its headers for whoever gets it."""
+
+@contextmanager
+def _noting_failure(take: Take) -> Iterator[None]:
+    try:
+        yield
+    except httpx2.HTTPError:
+        take.end("broken")
+        raise
+
+
+def _record(
+    response: httpx2.Response, take: Take, pieces: AsyncIterator[bytes] | Iterator[bytes]
+) -> httpx2.Response:
+    """Write down how a reply begins, and what follows as it is read."""
     take.status = response.status_code
     take.headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
-    return [pair for pair in response.headers.multi_items() if pair[0].lower() not in _HOP_HEADERS]
+    headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in _HOP_HEADERS]
+    return httpx2.Response(take.status, headers=headers, stream=_Recording(response, take, pieces))
 
 
-class _Recording(httpx2.AsyncByteStream):
-    """The service's reply, written down while it is read; a second reader goes on after the first."""
+class _Recording(httpx2.AsyncByteStream, httpx2.SyncByteStream):
+    """The service's reply, written down while it is read; a second reader goes on after the first.
 
-    def __init__(self, response: httpx2.Response, take: Take) -> None:
+    What is on its way when the client has enough is recorded still: clients stop at the mark of the end.
+    """
+
+    def __init__(
+        self, response: httpx2.Response, take: Take, pieces: AsyncIterator[bytes] | Iterator[bytes]
+    ) -> None:
         self._response = response
         self._take = take
-        self._pieces = response.aiter_bytes()
+        self._pieces = pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
+        assert isinstance(self._pieces, AsyncIterator)
+        with _noting_failure(self._take):
             async for piece in self._pieces:
                 self._take.data += piece
                 yield piece
-        except httpx2.HTTPError:
-            self._take.end("broken")
-            raise
+        self._take.end("complete")
+
+    def __iter__(self) -> Iterator[bytes]:
+        assert isinstance(self._pieces, Iterator)
+        with _noting_failure(self._take):
+            for piece in self._pieces:
+                self._take.data += piece
+                yield piece
         self._take.end("complete")
 
     async def aclose(self) -> None:
-        """Close the reply. What is on its way is recorded still: clients stop at the mark of the end."""
         try:
             if self._take.ended is None:
                 with suppress(httpx2.HTTPError, TimeoutError):
@@ -94,6 +132,17 @@ class _Recording(httpx2.AsyncByteStream):
         finally:
             self._take.end("early")
             await self._response.aclose()
+
+    def close(self) -> None:
+        """Nothing bounds the wait for the rest but the service, as nothing bounds a synchronous read."""
+        try:
+            if self._take.ended is None:
+                with suppress(httpx2.HTTPError):
+                    for _ in self:
+                        pass
+        finally:
+            self._take.end("early")
+            self._response.close()
 
 
 class _Replay(httpx2.AsyncByteStream, httpx2.SyncByteStream):
@@ -119,64 +168,3 @@ class _Replay(httpx2.AsyncByteStream, httpx2.SyncByteStream):
             raise httpx2.RemoteProtocolError("The recorded connection broke here.")
         if self._ended == "early":
             raise self._cassette.ran_out()
-
-
-# --- without an event loop ------------------------------------------------------------------------------
-
-
-class SyncCassetteTransport(httpx2.BaseTransport):
-    def __init__(self, cassette: Cassette) -> None:
-        self._cassette = cassette
-        self._client: httpx2.Client | None = None
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        asked = self._cassette.describe(request, request.read())
-        if self._cassette.recording:
-            return self._record(request, self._cassette.begin(asked))
-        reply = self._cassette.answer(asked)
-        return httpx2.Response(reply.status, headers=reply.headers, stream=_Replay(reply, self._cassette))
-
-    def _record(self, request: httpx2.Request, take: Take) -> httpx2.Response:
-        request.headers["accept-encoding"] = "identity"
-        self._client = self._client or httpx2.Client(timeout=None)
-        try:
-            response = self._client.send(request, stream=True, follow_redirects=False)
-        except httpx2.HTTPError:
-            take.end("broken")
-            raise
-        headers = _note_head(response, take)
-        return httpx2.Response(response.status_code, headers=headers, stream=_SyncRecording(response, take))
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-
-
-class _SyncRecording(httpx2.SyncByteStream):
-    """As `_Recording`. What is left when the client has enough is read to its end: nothing bounds that wait
-    but the service, as nothing bounds a synchronous read."""
-
-    def __init__(self, response: httpx2.Response, take: Take) -> None:
-        self._response = response
-        self._take = take
-        self._pieces = response.iter_bytes()
-
-    def __iter__(self) -> Iterator[bytes]:
-        try:
-            for piece in self._pieces:
-                self._take.data += piece
-                yield piece
-        except httpx2.HTTPError:
-            self._take.end("broken")
-            raise
-        self._take.end("complete")
-
-    def close(self) -> None:
-        try:
-            if self._take.ended is None:
-                with suppress(httpx2.HTTPError):
-                    for _ in self:
-                        pass
-        finally:
-            self._take.end("early")
-            self._response.close()
