@@ -27,7 +27,7 @@ from robota.testing import (
     Stall,
     UnknownEvent,
 )
-from robota.testing.script_file import WORDS, Script, read_script
+from robota.testing.served_model import WORDS, Script, read_script
 
 DOCS = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 STEPS = [

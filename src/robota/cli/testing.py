@@ -15,8 +15,7 @@ import click
 
 from robota.core.errors import ConfigurationError
 from robota.testing.http_server import ReceivedRequest
-from robota.testing.request_log import RequestLog
-from robota.testing.script_file import Script, read_script
+from robota.testing.served_model import RequestLog, Script, read_script
 
 GREETING = "Hello from the scripted model."
 
