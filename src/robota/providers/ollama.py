@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from robota.core.jsontext import object_of
 from robota.core.messages import JsonObject
 from robota.core.provider import Capabilities
 from robota.providers.local_server import LOCAL_OPTIONS, LocalServerProvider
@@ -10,8 +11,7 @@ from robota.providers.service import base_path
 
 
 def _read_model(model: JsonObject) -> JsonObject:
-    details = model.get("details")
-    return {"description": details.get("parameter_size") if isinstance(details, dict) else None}
+    return {"description": object_of(model.get("details")).get("parameter_size")}
 
 
 SERVICE = Vendor(

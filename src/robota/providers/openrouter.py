@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from robota.core.jsontext import list_of, object_of
 from robota.core.messages import JsonObject
 from robota.providers.openai_compatible import Vendor, VendorOptions, VendorProvider
 from robota.providers.service import base_path
@@ -11,20 +12,19 @@ from robota.providers.service import base_path
 
 def _read_model(model: JsonObject) -> JsonObject:
     takes = model.get("supported_parameters") or ()
-    shape, top = model.get("architecture"), model.get("top_provider")
-    inputs = shape.get("input_modalities") if isinstance(shape, dict) else None
+    inputs = list_of(object_of(model.get("architecture")).get("input_modalities"))
     able = {
         "streaming": True,
         "tools": "tools" in takes,
         "json_schema": "structured_outputs" in takes,
         "reasoning": "reasoning" in takes,
-        "vision": isinstance(inputs, list) and "image" in inputs,
+        "vision": "image" in inputs,
     }
     return {
         "display_name": model.get("name"),
         "capabilities": tuple(name for name, has in able.items() if has),
         "context_window": model.get("context_length"),
-        "max_output": top.get("max_completion_tokens") if isinstance(top, dict) else None,
+        "max_output": object_of(model.get("top_provider")).get("max_completion_tokens"),
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from robota._lazy import lazy_names
-from robota.core.messages import Json, JsonObject
+from robota.core.jsontext import object_of
+from robota.core.messages import JsonObject
 from robota.providers.service import Service, base_path
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ _CAPABILITIES: dict[str, ModelCapability] = {
 
 
 def _read_model(model: JsonObject) -> JsonObject:
-    said = model.get("capabilities")
-    able = said if isinstance(said, dict) else {}
-    found = (label for word, label in _CAPABILITIES.items() if _is_supported(able.get(word)))
+    able = object_of(model.get("capabilities"))
+    supported = {word for word, said in able.items() if object_of(said).get("supported") is True}
+    found = (label for word, label in _CAPABILITIES.items() if word in supported)
     return {
         "display_name": model.get("display_name"),
         "lifecycle": _LIFECYCLES.get(str(model.get("lifecycle")), "active"),
@@ -40,10 +41,6 @@ def _read_model(model: JsonObject) -> JsonObject:
         "context_window": model.get("max_input_tokens"),
         "max_output": model.get("max_tokens"),
     }
-
-
-def _is_supported(said: Json) -> bool:
-    return isinstance(said, dict) and said.get("supported") is True
 
 
 SERVICE = Service(

@@ -7,7 +7,7 @@ the message's metadata, because the API wants them back as they were.
 
 from __future__ import annotations
 
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import decode, encode, list_of, object_of, objects_of
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
@@ -45,8 +45,7 @@ class _Block:
         """Place among the calls of the reply."""
         self.pieces: list[str] = []
         self.signature = text_of(data, "signature")
-        cited = data.get("citations")
-        self.citations: list[Json] = [*cited] if isinstance(cited, list) else []
+        self.citations = [*list_of(data.get("citations"))]
         self.whole = False
 
     @property
@@ -199,22 +198,18 @@ class BlockContent(ReplyContent):
     # --- the message around them ---------------------------------------------------------------------------
 
     def _read_message(self, reply: JsonObject, chunks: list[Chunk]) -> None:
-        inner = reply.get("message") or reply.get("delta") or reply
-        message: JsonObject = inner if isinstance(inner, dict) else {}
+        message = object_of(reply.get("message") or reply.get("delta") or reply)
         if not self.announced:
             self.announce(message.get("model"), message.get("id"), chunks)
         for usage in (message.get("usage"), reply.get("usage")):
             if isinstance(usage, dict):  # counts are sums so far, and a later event may leave some out
                 self._counts.update({name: count for name, count in usage.items() if count is not None})
-        content = message.get("content")
-        for index, block in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(block, dict):
-                self._begin(self._start(index, block), chunks)
-                self._finish(self._open.pop(index), chunks)
+        for index, block in enumerate(objects_of(message.get("content"))):
+            self._begin(self._start(index, block), chunks)
+            self._finish(self._open.pop(index), chunks)
         self.finish_reason = text_of(message, "stop_reason") or self.finish_reason
-        details = message.get("stop_details")
-        if isinstance(details, dict):
-            self._explanation = text_of(details, "explanation")
+        if isinstance(message.get("stop_details"), dict):
+            self._explanation = text_of(message["stop_details"], "explanation")
 
     def _facts(self, calls: int) -> JsonObject:
         """What has to be kept with the message besides text, thinking and calls."""
@@ -260,11 +255,9 @@ def _arguments(block: _Block) -> str:
 
 
 def _sources(block: _Block) -> list[JsonObject]:
-    results = block.data.get("content")
-    if block.kind != "web_search_tool_result" or not isinstance(results, list):
-        return []
+    results = objects_of(block.data.get("content")) if block.kind == "web_search_tool_result" else []
     return [
         {"title": result.get("title"), "url": result["url"]}
         for result in results
-        if isinstance(result, dict) and isinstance(result.get("url"), str)
+        if isinstance(result.get("url"), str)
     ]

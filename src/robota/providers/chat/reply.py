@@ -5,11 +5,9 @@ Whole messages and deltas are read alike. What is certain only at the end is kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec import Struct
 
-from robota.core.jsontext import encode
+from robota.core.jsontext import encode, list_of, object_of, objects_of
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import Chunk, ReasoningChunk, TextChunk, ToolInputChunk
 from robota.providers.chat import API_SURFACE, DETAILS, PLAIN
@@ -100,11 +98,9 @@ class ChatContent(ReplyContent):
 
     def _read_extras(self, reply: JsonObject) -> None:
         """What stands beside the choices: usage, also where Groq puts it, and Perplexity's sources."""
-        groq = reply.get("x_groq")
-        self._read_usage(reply.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
+        self._read_usage(reply.get("usage") or object_of(reply.get("x_groq")).get("usage"))
         for name in ("search_results", "citations"):
-            sources = reply.get(name)
-            for source in sources if isinstance(sources, list) else ():
+            for source in list_of(reply.get(name)):
                 self._cite(source)
 
     def _cite(self, source: Json) -> None:
@@ -120,54 +116,45 @@ class ChatContent(ReplyContent):
         if isinstance(delta.get("content"), list):
             self._read_parts(delta["content"], chunks)
         self._read_reasoning(delta.get("reasoning_content") or delta.get("reasoning"), chunks)
-        details = delta.get("reasoning_details")
-        if isinstance(details, list):
-            self._thoughts.add_details(details)
+        if details := delta.get("reasoning_details"):
+            self._thoughts.add_details(objects_of(details))
         if refusal := text_of(delta, "refusal"):
             self._refusal.append(refusal)
             chunks.append(TextChunk(refusal))
-        calls = delta.get("tool_calls")
-        if isinstance(calls, list):
-            chunks += [self._calls.add(call) for call in calls if _is_call(call)]
+        if delta.get("tool_calls"):
+            chunks += [self._calls.add(call) for call in _calls_in(delta)]
         old = delta.get("function_call")
         if isinstance(old, dict) and any(old.values()):
             chunks.append(self._calls.add({"index": 0, "function": old}))
-        self._read_attachments(delta)
+        if "images" in delta or "annotations" in delta:
+            self._read_attachments(delta)
 
     def _read_attachments(self, delta: JsonObject) -> None:
         """Pictures and citations, as OpenRouter hangs them on a message."""
-        images = delta.get("images")
-        for image in images if isinstance(images, list) else ():
-            place = image.get("image_url") if isinstance(image, dict) else None
+        for image in objects_of(delta.get("images")):
+            place = image.get("image_url")
             made = image_of(place.get("url") if isinstance(place, dict) else place)
             if made is not None and made not in self._images:
                 self._images.append(made)
-        notes = delta.get("annotations")
-        for note in notes if isinstance(notes, list) else ():
-            self._cite(note.get("url_citation") if isinstance(note, dict) else None)
+        for note in objects_of(delta.get("annotations")):
+            self._cite(note.get("url_citation"))
 
     def _read_message(self, message: JsonObject, chunks: list[Chunk]) -> None:
         """A message that is whole: the same fields, but text and calls are not pieces."""
         if text := text_of(message, "content"):
             chunks.append(TextChunk(text))
         self._read_rest({**message, "tool_calls": None}, chunks)
-        calls = message.get("tool_calls")
-        if isinstance(calls, list):
-            whole = list(filter(_is_call, calls))
-            chunks += [self._calls.add(call, position) for position, call in enumerate(whole)]
+        chunks += [self._calls.add(call, position) for position, call in enumerate(_calls_in(message))]
 
     def _read_parts(self, parts: list[Json], chunks: list[Chunk]) -> None:
         """Content as a list, as Mistral sends it: text, or thinking that is itself a list of texts."""
-        for part in parts:
-            if isinstance(part, dict):
-                thinking = part.get("thinking")
-                if isinstance(thinking, list):
-                    thinking = "".join(
-                        str(piece.get("text", "")) for piece in thinking if isinstance(piece, dict)
-                    )
-                self._read_reasoning(thinking, chunks)
-                if isinstance(part.get("text"), str):
-                    chunks.append(TextChunk(part["text"]))
+        for part in objects_of(parts):
+            thinking = part.get("thinking")
+            if isinstance(thinking, list):
+                thinking = "".join(str(piece.get("text", "")) for piece in objects_of(thinking))
+            self._read_reasoning(thinking, chunks)
+            if isinstance(part.get("text"), str):
+                chunks.append(TextChunk(part["text"]))
 
     def _read_reasoning(self, text: Json, chunks: list[Chunk]) -> None:
         if text and isinstance(text, str):
@@ -209,9 +196,7 @@ class _Calls(Struct, eq=False):
 
     def add(self, delta: JsonObject, position: int | None = None) -> ToolInputChunk:
         """Take one piece; `position` is given when all calls arrive whole in one list."""
-        function = delta.get("function")
-        if not isinstance(function, dict):
-            function = {}
+        function = object_of(delta.get("function"))
         call_id, name = text_of(delta, "id"), text_of(function, "name")
         index = delta.get("index") if position is None else position
         call = self._find(index if isinstance(index, int) else None, call_id, name)
@@ -257,11 +242,10 @@ class _Calls(Struct, eq=False):
         return call
 
 
-def _is_call(call: Json) -> bool:
-    """Whether a piece of a call says anything; some servers send all fields, with nothing in them."""
-    function = call.get("function") if isinstance(call, dict) else None
-    said = any(function.values()) if isinstance(function, dict) else False
-    return said or (isinstance(call, dict) and bool(call.get("id")))
+def _calls_in(message: JsonObject) -> list[JsonObject]:
+    """The pieces of calls that say anything; some servers send all fields, with nothing in them."""
+    calls = objects_of(message.get("tool_calls"))
+    return [call for call in calls if call.get("id") or any(object_of(call.get("function")).values())]
 
 
 def _argument_text(arguments: Json) -> str:
@@ -279,11 +263,9 @@ class _Thoughts(Struct, eq=False):
     def add_text(self, text: str) -> None:
         self._pieces.append(text)
 
-    def add_details(self, details: Iterable[Json]) -> None:
+    def add_details(self, details: list[JsonObject]) -> None:
         """Pieces of one index and type belong together; the last word on any other field stands."""
         for detail in details:
-            if not isinstance(detail, dict):
-                continue
             index = detail.get("index")
             place = index if isinstance(index, int) else len(self._details)
             key = (place, str(detail.get("type")))

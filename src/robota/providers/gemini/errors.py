@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from robota.core.errors import AuthenticationError, ProviderError, RateLimitError, RobotaError
-from robota.core.jsontext import decode
+from robota.core.jsontext import decode, object_of, objects_of
 from robota.core.messages import Json, JsonObject
 from robota.core.retry import parse_retry_after
 from robota.providers.wire.errors import Refusal, describe_refusal, quote
@@ -85,8 +85,7 @@ def _read_status(body: bytes) -> JsonObject:
         return {}
     if isinstance(answer, list):
         answer = answer[0] if answer else None
-    status = answer.get("error") if isinstance(answer, dict) else None
-    return status if isinstance(status, dict) else {}
+    return object_of(object_of(answer).get("error"))
 
 
 def _read_delay(status: JsonObject) -> float | None:
@@ -98,7 +97,6 @@ def _read_delay(status: JsonObject) -> float | None:
 
 
 def _details(status: JsonObject, kind: str) -> Iterator[JsonObject]:
-    details = status.get("details")
-    for detail in details if isinstance(details, list) else ():
-        if isinstance(detail, dict) and str(detail.get("@type") or "").endswith(f"google.rpc.{kind}"):
+    for detail in objects_of(status.get("details")):
+        if str(detail.get("@type") or "").endswith(f"google.rpc.{kind}"):
             yield detail

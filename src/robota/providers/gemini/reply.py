@@ -7,13 +7,12 @@ end mark: a reply is whole when a reason to stop was given and the connection en
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from msgspec import Struct
 
 from robota.core.errors import RobotaError
-from robota.core.jsontext import encode
+from robota.core.jsontext import encode, list_of, object_of, objects_of
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
@@ -216,25 +215,25 @@ class _WebSources(Struct, eq=False):
         """A tool call on Google's side, told while it runs."""
         kind = str(call.get("toolType") or "")
         arguments = call.get("args")
-        single = arguments.get("query") if isinstance(arguments, dict) else None
-        for query in (*_texts(arguments, "queries"), *([single] if isinstance(single, str) else ())):
+        asked = object_of(arguments)
+        for query in _texts([*list_of(asked.get("queries")), asked.get("query")]):
             self._queries[query] = None  # told by this chunk
         chunks.append(ServerToolChunk(_TOOLS.get(kind, kind.lower() or "server_tool"), arguments))
 
     def read(self, candidate: JsonObject, chunks: list[Chunk]) -> None:
-        grounding = candidate.get("groundingMetadata")
-        for query in _texts(grounding, "webSearchQueries"):
+        grounding = object_of(candidate.get("groundingMetadata"))
+        for query in _texts(grounding.get("webSearchQueries")):
             if query not in self._queries:
                 self._queries[query] = None
                 chunks.append(ServerToolChunk("web_search", {"query": query}))
-        for chunk in _objects(grounding, "groundingChunks"):
-            web = chunk.get("web")
-            if isinstance(web, dict) and isinstance(web.get("uri"), str):
+        for chunk in objects_of(grounding.get("groundingChunks")):
+            web = object_of(chunk.get("web"))
+            if isinstance(web.get("uri"), str):
                 self._found[web["uri"]] = {"url": web["uri"], "title": web.get("title") or ""}
-        for page in _objects(candidate.get("urlContextMetadata"), "urlMetadata"):
+        for page in objects_of(object_of(candidate.get("urlContextMetadata")).get("urlMetadata")):
             self._read_page(page, chunks)
-        citations = candidate.get("citationMetadata")
-        for source in (*_objects(citations, "citationSources"), *_objects(citations, "citations")):
+        cited = object_of(candidate.get("citationMetadata"))
+        for source in (*objects_of(cited.get("citationSources")), *objects_of(cited.get("citations"))):
             url = source.get("uri")
             if isinstance(url, str):
                 self._citations[url] = {"url": url, "license": source.get("license") or ""}
@@ -249,17 +248,8 @@ class _WebSources(Struct, eq=False):
         self._pages[url] = {"url": url, "status": status.removeprefix("URL_RETRIEVAL_STATUS_").lower()}
 
 
-def _items(record: Json, name: str) -> Iterable[Json]:
-    items = record.get(name) if isinstance(record, dict) else None
-    return items if isinstance(items, list) else ()
-
-
-def _texts(record: Json, name: str) -> Iterator[str]:
-    return (item for item in _items(record, name) if isinstance(item, str))
-
-
-def _objects(record: Json, name: str) -> Iterator[JsonObject]:
-    return (item for item in _items(record, name) if isinstance(item, dict))
+def _texts(value: Json) -> list[str]:
+    return [item for item in list_of(value) if isinstance(item, str)]
 
 
 # --- calls: whole, or in pieces that each name their place in the arguments ------------------------------
@@ -294,13 +284,9 @@ class GeminiCalls(Struct, eq=False):
         if begun is None:
             begun = _Open(text_of(function, "id"), name, signature, {})
         begun.signature = begun.signature or signature
-        arguments = function.get("args")
-        if isinstance(arguments, dict):
-            begun.arguments.update(arguments)
-        pieces = function.get("partialArgs")
-        for piece in pieces if isinstance(pieces, list) else ():
-            if isinstance(piece, dict):
-                _put(begun.arguments, piece)
+        begun.arguments.update(object_of(function.get("args")))
+        for piece in objects_of(function.get("partialArgs")):
+            _put(begun.arguments, piece)
         if function.get("willContinue"):
             self._open = begun
             return None

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import RobotaError
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import decode, encode, objects_of
 from robota.core.messages import Json
 from robota.http.errors import HttpError
 from robota.http.request import build_request
@@ -226,8 +226,7 @@ def _field(answer: _Answer | None, name: str) -> Json:
 
 
 def _entries(answer: _Answer | None, name: str) -> list[dict[str, Json]]:
-    entries = _field(answer, name)
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return objects_of(_field(answer, name))
 
 
 def _named(entries: Sequence[dict[str, Json]], field: str) -> Iterator[tuple[dict[str, Json], str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from robota.core.jsontext import objects_of
+from robota.core.jsontext import list_of, object_of, objects_of
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
     Chunk,
@@ -88,13 +88,11 @@ class ResponseContent(ReplyContent):
 
     def _read_response(self, response: Json, chunks: list[Chunk]) -> None:
         """The response as a whole; of its items those that have not come by themselves."""
-        if not isinstance(response, dict):
-            response = {}
+        response = object_of(response)
         if not self.announced:
             self.announce(response.get("model"), response.get("id"), chunks)
-        output = response.get("output")
         known = {_identity(item) for item in self._done.values()} - {""}
-        for place, item in enumerate(output if isinstance(output, list) else ()):
+        for place, item in enumerate(list_of(response.get("output"))):
             if place not in self._done and isinstance(item, dict) and _identity(item) not in known:
                 self._read_item(place, item, chunks)
         self._read_usage(response.get("usage"))
