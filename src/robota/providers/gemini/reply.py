@@ -116,7 +116,6 @@ class GeminiContent(ReplyContent):
         if isinstance(self._last_usage, dict):
             self.usage = _read_usage(self._last_usage)
         facts: JsonObject = {"provenance": self._sources.provenance, "images": self._images}
-        facts = {name: value for name, value in facts.items() if value}
         return self.conclude(chunks, facts, reason, f"{word}: {self._detail}" if self._detail else word)
 
     # --- parts ---------------------------------------------------------------------------------------

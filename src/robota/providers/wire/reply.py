@@ -84,7 +84,8 @@ class ReplyContent:
     def conclude(
         self, chunks: Iterable[Chunk], facts: JsonObject, reason: StopReason, detail: str | None
     ) -> list[Chunk]:
-        """These chunks, and those that are last in every reply."""
+        """These chunks, and those that are last in every reply; of the facts those that say something."""
+        facts = {name: value for name, value in facts.items() if value}
         told = [MetadataChunk(facts)] if facts else []
         counted = [self.usage] if self.usage is not None else []
         return [*chunks, *told, *counted, StopChunk(reason, detail or None)]
