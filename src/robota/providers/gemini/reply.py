@@ -23,7 +23,8 @@ from robota.core.provider import (
 )
 from robota.providers.gemini.errors import describe_status
 from robota.providers.gemini.request import MARK
-from robota.providers.wire.reply import Peer, ReplyContent, count_of, image_of, text_of
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyContent, count_of, image_of, text_of
 
 _FILTERS = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION", "MODEL_ARMOR",

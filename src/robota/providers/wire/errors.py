@@ -205,30 +205,33 @@ def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) ->
     return error
 
 
-def describe_error_event(
-    error: Json,
-    provider: str,
-    *,
-    request_id: str | None = None,
-    secrets: Sequence[str] = (),
-    begun: bool = True,
-) -> RobotaError:
-    """The error for an error object in an answer whose status was 200; most often its reply had `begun`."""
+class Peer(Struct, frozen=True):
+    """Whose reply it is, for the words of an error."""
+
+    provider: str
+    request_id: str | None = None
+    secrets: Sequence[str] = ()
+    begun: bool = True
+    """Whether a reply had begun, when it came to an error."""
+
+
+def describe_error_event(error: Json, peer: Peer) -> RobotaError:
+    """The error for an error object in an answer whose status was 200."""
     said, words = _read_error(error)
     status = next(filter(None, map(_status_of, words)), None)
-    said = quote(said, secrets) or quote(" ".join(words), secrets) or "no reason given"
+    said = quote(said, peer.secrets) or quote(" ".join(words), peer.secrets) or "no reason given"
     reason = find_reason(said, words)
     if reason is not None:
         what, fix, status = reason.what, reason.fix, 402 if reason is NO_CREDIT else status or 400
-    elif begun:
+    elif peer.begun:
         what, fix = "broke off its reply", "try again"
     else:
         what, fix = "answered with an error", "check the base URL and the model, or try again"
     return _error_type(status or 0)(
-        f"{provider} {what} ({said}); {fix}.",
-        provider=provider,
+        f"{peer.provider} {what} ({said}); {fix}.",
+        provider=peer.provider,
         status=status,
-        request_id=request_id,
+        request_id=peer.request_id,
     )
 
 

@@ -21,8 +21,8 @@ from robota.core.provider import (
 )
 from robota.http.errors import HttpError
 from robota.providers.encoding import Encoder
-from robota.providers.wire.errors import describe_failure, read_request_id
-from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
+from robota.providers.wire.errors import Peer, describe_failure, read_request_id
+from robota.providers.wire.reply import ReplyContent, ReplyReader
 
 DRAIN_SECONDS = 0.5
 """How long to wait, after the reply, for the end of the HTTP message; without it no connection is reused."""
