@@ -38,7 +38,8 @@ from robota.core.tool_round import ToolRound
 from robota.providers.chat.reply import ChatContent
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.scripted import ScriptedProvider
-from robota.providers.wire.reply import Peer, ReplyReader
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyReader
 from robota.sessions import JournalOptions, PermissionRules, SessionOptions, SessionStore
 from robota.sessions.context_window_tracker import ContextWindowTracker
 from robota.testing.model_server import ModelServer

@@ -10,7 +10,8 @@ import pytest
 from robota.core.errors import NetworkError, RobotaError
 from robota.core.messages import Message, ToolCall, UserMessage
 from robota.core.provider import ChatRequest, Chunk, Provider, TextChunk
-from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyContent, ReplyReader
 
 
 def read_reply(content: ReplyContent, *parts: bytes, want_raw: bool = False) -> list[Chunk]:

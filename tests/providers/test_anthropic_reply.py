@@ -19,7 +19,8 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.anthropic.reply import BlockContent
-from robota.providers.wire.reply import Peer, ReplyReader
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyReader
 
 ANNOUNCED = MetadataChunk({"model": "served", "responseId": "msg_1"})
 

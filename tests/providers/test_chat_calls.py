@@ -8,7 +8,8 @@ from tests.providers.loopback import DONE, event, tool_delta
 from robota.core.messages import ToolCall
 from robota.core.provider import Chunk, MetadataChunk, StopChunk, ToolInputChunk
 from robota.providers.chat.reply import ChatContent
-from robota.providers.wire.reply import Peer, ReplyReader
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyReader
 
 
 def read(*deltas: dict[str, Any], finish: str = "tool_calls") -> list[Chunk]:

@@ -20,7 +20,8 @@ from robota.core.provider import (
 )
 from robota.providers.chat.reply import ChatContent
 from robota.providers.wire import reply as wire_reply
-from robota.providers.wire.reply import Peer, ReplyReader
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyReader
 
 
 def read(*parts: bytes, want_raw: bool = False) -> list[Chunk]:

@@ -20,7 +20,8 @@ from robota.core.provider import (
 )
 from robota.providers.gemini.reply import GeminiContent
 from robota.providers.gemini.request import MARK
-from robota.providers.wire.reply import Peer, ReplyReader
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyReader
 
 
 def event(*parts: dict[str, Any], **fields: Any) -> bytes:

@@ -19,7 +19,8 @@ from robota.core.provider import (
     ToolInputChunk,
 )
 from robota.providers.responses.reply import ResponseContent
-from robota.providers.wire.reply import Peer, ReplyReader
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyReader
 
 
 def event(kind: str, **fields: Any) -> bytes:

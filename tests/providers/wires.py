@@ -22,7 +22,8 @@ from robota.providers.openai import OpenAIProvider
 from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.providers.responses import request as responses
 from robota.providers.responses.reply import ResponseContent
-from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyContent, ReplyReader
 
 KEY = "sk-very-secret-key"
 MODEL = "test-model"

@@ -16,6 +16,7 @@ from robota.core.errors import ConfigurationError, NetworkError, ProviderError, 
 from robota.core.jsontext import encode, object_of
 from robota.core.messages import ImagePart, ImageUriPart, Json, JsonObject, TextPart
 from robota.core.ports import REAL_WORLD, Ports
+from robota.core.retry import is_retryable
 from robota.providers.encoding import url_of
 from robota.providers.service import endpoint
 from robota.providers.wire.channel import HttpChannel
@@ -32,8 +33,6 @@ LONGEST_INTERVAL = 30.0
 GROWTH = 1.5
 """Each wait is so much longer than the one before."""
 WAIT_SECONDS = 1800.0
-_PASSING = frozenset((408, 409, 429))
-"""Refusals that a later look may not meet; so are those from 500 on."""
 TaskStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled", "expired"]
 Role: TypeAlias = Literal[
     "first_frame", "last_frame", "reference_image", "reference_video", "reference_audio"
@@ -148,7 +147,7 @@ def read_task(told: Json, provider: str) -> Task:
 
 
 def read_page(told: Json, provider: str) -> TaskPage:
-    items = told.get("items") if isinstance(told, dict) else None
+    items = object_of(told).get("items")
     if not isinstance(items, list):
         raise _unusable(provider, told)
     return TaskPage(tuple(read_task(item, provider) for item in items), count_of(told, "total"))
@@ -273,8 +272,8 @@ class ByteDanceTasks(AsyncClosing):
             try:
                 known = await self.get(task)
             except (NetworkError, RateLimitError, ProviderError) as error:
-                if not _may_pass(error):
-                    raise
+                if not isinstance(error, NetworkError) and not is_retryable(error):
+                    raise  # a later look would not go better
                 patience = error.retry_after or 0.0
             if known is not None:
                 if on_progress is not None:
@@ -315,9 +314,3 @@ def _below(task: Task | str) -> str:
     if not name.strip():
         raise ConfigurationError("The id of a task must not be empty.")
     return f"/{quote(name, safe='')}"
-
-
-def _may_pass(error: NetworkError | RateLimitError | ProviderError) -> bool:
-    """Whether a later look may go better."""
-    status = error.status
-    return isinstance(error, NetworkError) or (status is not None and (status in _PASSING or status >= 500))

@@ -164,10 +164,10 @@ async def open_choice(choice: Choice, given: ProviderArguments) -> ChosenProvide
     config, note = choice.config, choice.note
     if not config.model:
         config, note = await _find_model(choice)
-    fitted = await fit_to_server(choice.definition, config)
-    config, note = fitted.config, "\n".join(filter(None, (note, fitted.note))) or None
+    config, small = await fit_to_server(choice.definition, config)
+    note = "\n".join(filter(None, (note, small))) or None
     provider = choice.definition.create(config)
-    window: int | None = fitted.window or getattr(provider, "context_size", None)
+    window: int | None = getattr(provider, "context_size", None)
     patient = RetryingProvider(KeyAdvice(provider, advise(choice.definition, config)), policy=PATIENCE)
     kept = resolve_env_reference(config.api_key) if config.api_key else None
     secrets = dict.fromkeys((*given.secrets(choice.definition), *filter(None, (kept,))))

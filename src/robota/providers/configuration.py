@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from urllib.parse import urlsplit
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.credentials import ENV_REFERENCE_PREFIX, is_env_reference, resolve_env_reference
@@ -177,12 +176,6 @@ SMALL_PARAMETERS = 4_000_000_000
 _HOME_NAMES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 
 
-class FittedConfig(Struct, frozen=True):
-    config: ProviderConfig
-    window: int | None = None
-    note: str | None = None
-
-
 def is_own_server(address: str) -> bool:
     """Whether the address leads to this machine or into a private network, as far as it tells."""
     from ipaddress import ip_address  # noqa: PLC0415 - few name an address
@@ -199,11 +192,15 @@ def is_own_server(address: str) -> bool:
     return "." not in url.host or url.host.endswith(_HOME_NAMES)
 
 
-async def fit_to_server(definition: ProviderDefinition, config: ProviderConfig) -> FittedConfig:
-    """The profile with what its server says: the window, and that a small model is held to a schema."""
+async def fit_to_server(
+    definition: ProviderDefinition, config: ProviderConfig
+) -> tuple[ProviderConfig, str | None]:
+    """The profile with what its server says, and a note: the window, and that a small model is held to a
+    schema.
+    """
     address = config.base_url or definition.defaults.base_url
     if definition.type not in OWN_SERVERS or address is None:
-        return FittedConfig(config)
+        return config, None
     from robota.providers.local.detect import ask_local_server  # noqa: PLC0415 - for own servers only
     from robota.providers.local.request import TINY_PARAMETERS  # noqa: PLC0415
 
@@ -211,7 +208,7 @@ async def fit_to_server(definition: ProviderDefinition, config: ProviderConfig) 
     server = await ask_local_server(address, load=model)
     served = None if server is None else server.find(model)
     if server is None or served is None:
-        return FittedConfig(config)
+        return config, None
     options = {**config.options, "context_size": served.context_window}
     count, note = served.parameters, None
     if count is not None and count < SMALL_PARAMETERS and server.kind in CONSTRAINING:
@@ -220,4 +217,4 @@ async def fit_to_server(definition: ProviderDefinition, config: ProviderConfig) 
         name = model.rpartition("/")[2]
         note = f"{name} is small ({size} parameters): it is held to a schema, one tool call at a time."
     known = {name: value for name, value in options.items() if value is not None}
-    return FittedConfig(replace(config, options=known), served.context_window, note)
+    return replace(config, options=known), note

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from robota.core.credentials import format_env_reference
 from robota.core.errors import ConfigurationError, ProviderError, RobotaError, describe_exception
+from robota.core.jsontext import object_of, text_of
 from robota.core.messages import Json
 from robota.core.provider import Provider
 from robota.core.provider_definition import (
@@ -273,13 +274,13 @@ class DefinedService:
         if not isinstance(listed, list):
             raise TypeError(f"{self.service.entries} is not a list")
         for model in listed:
-            name = _text(model.get(self.service.key)) if isinstance(model, dict) else None
+            name = text_of(object_of(model).get(self.service.key))
             facts = self.service.read(model) if name else None
-            if name and facts is not None:
+            if facts is not None:
                 yield ModelCatalogEntry(
                     id=facts.get("id", name),
-                    display_name=_text(facts.get("display_name")),
-                    description=_text(facts.get("description")),
+                    display_name=text_of(facts.get("display_name")) or None,
+                    description=text_of(facts.get("description")) or None,
                     lifecycle=facts.get("lifecycle", "active"),
                     capabilities=facts.get("capabilities", ()),
                     context_window=_count(facts.get("context_window")),
@@ -310,10 +311,6 @@ def _find_region(service: Service, config: ProviderConfig) -> str:
         raise ConfigurationError(f"{service.title} has no region {region!r}: use one of {names}.")
     given = config.base_url
     return next((own for own in service.regions.values() if given and is_same_host(given, own)), home)
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _count(value: Json) -> int | None:

@@ -26,11 +26,11 @@ from robota.sessions.redaction import REDACTED
 from robota.testing.cassette_file import (
     Exchange,
     RecordedReply,
-    Recorder,
     Secrets,
     SentRequest,
     Take,
     format_cassette,
+    kept_exchanges,
     read_cassette,
     to_yaml,
     write_cassette,
@@ -80,7 +80,7 @@ class Cassette:
         self._ignored = [name.split(".") for name in ignore]
         self._secrets = Secrets(environment)
         self._replacements: list[tuple[str, str]] = []
-        self._recorder = Recorder()
+        self._takes: list[Take] = []
         self._exists = path.exists()
         known: Sequence[Exchange] = () if self.recording or not self._exists else read_cassette(path)
         self._matcher = _Matcher(known)
@@ -185,7 +185,9 @@ class Cassette:
 
     def begin(self, asked: Asked) -> Take:
         """Record an exchange with the service."""
-        return self._recorder.begin(asked.shown)
+        answered = next((at for at, take in enumerate(self._takes) if take.ended is None), len(self._takes))
+        self._takes.append(Take(asked.shown, answered))
+        return self._takes[-1]
 
     def ran_out(self) -> CassetteMismatch:
         """The error for a client that wants more of a reply than the recording client did."""
@@ -204,9 +206,9 @@ class Cassette:
         return f"Not in {self._shown}: {self._matcher.explain(asked)}\n{AGAIN}"
 
     def _save(self) -> list[str]:
-        exchanges = self._recorder.exchanges(errors=self._errors, hide=self._written)
+        exchanges = kept_exchanges(self._takes, errors=self._errors, hide=self._written)
         notes = []
-        failures = self._recorder.failures()
+        failures = [take.failure for take in self._takes if take.failure]
         if failures and not self._errors:
             notes.append(
                 f"{self._shown}: left out {', '.join(failures)}; "

@@ -162,6 +162,7 @@ class Take(Struct):
 
     sent: SentRequest
     after: int
+    """How many had been answered when it began."""
     status: int = 0
     """0 while there is no answer."""
     headers: dict[str, str] = {}
@@ -193,33 +194,17 @@ class Take(Struct):
         return RecordedReply(self.status, self.headers, texts, "text", ended)
 
 
-class Recorder:
-    """Collects takes and makes exchanges of them."""
-
-    def __init__(self) -> None:
-        self._takes: list[Take] = []
-
-    def begin(self, sent: SentRequest) -> Take:
-        answered = next((at for at, take in enumerate(self._takes) if take.ended is None), len(self._takes))
-        take = Take(sent, answered)
-        self._takes.append(take)
-        return take
-
-    def failures(self) -> list[str]:
-        """What went wrong, of every reply that a recording leaves out by default."""
-        return [take.failure for take in self._takes if take.failure]
-
-    def exchanges(self, *, errors: bool, hide: Callable[[str], str]) -> list[Exchange]:
-        """What is written down; a request without any answer never is."""
-        kept = [take.status > 0 and (errors or not take.failure) for take in self._takes]
-        exchanges: list[Exchange] = []
-        for at, take in enumerate(self._takes):
-            if kept[at]:
-                after = sum(kept[: take.after])
-                exchanges.append(
-                    Exchange(take.sent, take.reply(hide), None if after == len(exchanges) else after)
-                )
-        return exchanges
+def kept_exchanges(takes: Sequence[Take], *, errors: bool, hide: Callable[[str], str]) -> list[Exchange]:
+    """What is written down of these; a request without any answer never is."""
+    kept = [take.status > 0 and (errors or not take.failure) for take in takes]
+    exchanges: list[Exchange] = []
+    for at, take in enumerate(takes):
+        if kept[at]:
+            after = sum(kept[: take.after])
+            exchanges.append(
+                Exchange(take.sent, take.reply(hide), None if after == len(exchanges) else after)
+            )
+    return exchanges
 
 
 # --- what must never stand there: secrets of the environment, and the keys that requests carry ----------

@@ -105,17 +105,14 @@ def _file_block(part: FilePart) -> JsonObject:
     if part.mime_type == "application/pdf":
         source = {"type": "base64", "media_type": part.mime_type, "data": part.data}
     elif part.mime_type.startswith("text/") or part.mime_type == "application/json":
-        source = {"type": "text", "media_type": "text/plain", "data": _decoded_text(part.data)}
+        from base64 import b64decode  # noqa: PLC0415 - text files sent as files are rare
+
+        text = b64decode(part.data).decode("utf-8", "replace")
+        source = {"type": "text", "media_type": "text/plain", "data": text}
     else:
         name = part.name or "without a name"
         return text_block(f"[file {name} ({part.mime_type}) left out: this API takes PDF and text]")
     return {"type": "document", "source": source, **({"title": part.name} if part.name else {})}
-
-
-def _decoded_text(data: str) -> str:
-    from base64 import b64decode  # noqa: PLC0415 - text files sent as files are rare
-
-    return b64decode(data).decode("utf-8", "replace")
 
 
 def _call_block(call: ToolCall, wire_id: str) -> JsonObject:

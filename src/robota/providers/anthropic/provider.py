@@ -18,6 +18,7 @@ from robota.providers.anthropic.request import MessagesEncoder
 from robota.providers.service import endpoint
 from robota.providers.wire.channel import HttpChannel
 from robota.providers.wire.errors import (
+    Peer,
     Refusal,
     describe_error_event,
     describe_refusal,
@@ -190,7 +191,7 @@ class ClientChannel(Channel):
         if status < 300:  # told inside a reply that had begun well
             said = body.get("error") or body if isinstance(body, dict) else str(error)
             id = read_request_id(headers, self.secrets)
-            return describe_error_event(said, self.provider, request_id=id, secrets=self.secrets)
+            return describe_error_event(said, Peer(self.provider, id, self.secrets))
         text = body.encode() if isinstance(body, str) else encode(body)
         refusal = Refusal(status, headers, text, model, self.origin)
         return describe_refusal(refusal, self.provider, self.secrets or ("client",))

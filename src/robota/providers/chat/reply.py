@@ -93,7 +93,6 @@ class ChatContent(ReplyContent):
         if self._refusal:
             reason, word = "refusal", "".join(self._refusal)
         facts: JsonObject = {"images": self._images, "citations": list(self._sources.values())}
-        facts = {name: value for name, value in facts.items() if value}
         return self.conclude((*self._thoughts.block(), *calls), facts, reason, word)
 
     def _read_extras(self, reply: JsonObject) -> None:

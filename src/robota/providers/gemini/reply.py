@@ -23,7 +23,8 @@ from robota.core.provider import (
 )
 from robota.providers.gemini.errors import describe_status
 from robota.providers.gemini.request import MARK
-from robota.providers.wire.reply import Peer, ReplyContent, count_of, image_of, text_of
+from robota.providers.wire.errors import Peer
+from robota.providers.wire.reply import ReplyContent, count_of, image_of, text_of
 
 _FILTERS = (
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION", "MODEL_ARMOR",
@@ -116,7 +117,6 @@ class GeminiContent(ReplyContent):
         if isinstance(self._last_usage, dict):
             self.usage = _read_usage(self._last_usage)
         facts: JsonObject = {"provenance": self._sources.provenance, "images": self._images}
-        facts = {name: value for name, value in facts.items() if value}
         return self.conclude(chunks, facts, reason, f"{word}: {self._detail}" if self._detail else word)
 
     # --- parts ---------------------------------------------------------------------------------------

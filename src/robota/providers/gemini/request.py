@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError
-from robota.core.jsontext import encode
+from robota.core.jsontext import encode, object_of
 from robota.core.messages import (
     AssistantMessage,
     FilePart,
@@ -216,7 +216,8 @@ class _TurnEncoder(GroupEncoder):
             parts = encode_assistant(first, sign_calls=self._dialect.sign_calls)
             return _write_model(parts, before) if parts else b""
         if isinstance(first, UserMessage):
-            parts = encode_user(first, images=self._dialect.images, files=self._dialect.files)
+            said = first.parts or (TextPart(first.content),)
+            parts = encode_media(said, images=self._dialect.images, files=self._dialect.files)
         elif before is None:
             return b""  # it is among the instructions
         else:
@@ -299,7 +300,7 @@ def encode_assistant(message: AssistantMessage, *, sign_calls: bool) -> list[Jso
     parts: list[JsonObject] = []
     text_signature = None
     for block in message.reasoning:
-        kept = block.data.get(MARK) if isinstance(block.data, dict) else None
+        kept = object_of(block.data).get(MARK)
         if kept == "text":
             text_signature = block.signature
         elif kept == "thought":
@@ -328,25 +329,13 @@ def encode_results(calls: Sequence[ToolCall], results: Sequence[ToolMessage]) ->
     named = _has_own_ids(calls)
     parts: list[JsonObject] = []
     for call, result in zip(calls, found, strict=True):
-        response: JsonObject = {"id": call.id} if named else {}
-        response["name"] = call.name
-        response["response"] = _encode_outcome(result)
-        parts.append({"functionResponse": response})
+        failed = result is None or result.metadata.get("success") is False
+        outcome = {"error" if failed else "output": UNANSWERED if result is None else result.content}
+        answered = {"id": call.id} if named else {}
+        parts.append({"functionResponse": {**answered, "name": call.name, "response": outcome}})
     return parts + [
         {"text": f"[Result of an earlier call of {result.name}] {result.content}"} for result in waiting
     ]
-
-
-def _encode_outcome(result: ToolMessage | None) -> JsonObject:
-    if result is None:
-        return {"error": UNANSWERED}
-    return {"error" if result.metadata.get("success") is False else "output": result.content}
-
-
-def encode_user(message: UserMessage, *, images: bool, files: bool) -> list[JsonObject]:
-    if message.parts:
-        return encode_media(message.parts, images=images, files=files)
-    return [{"text": message.content}] if message.content else []
 
 
 def encode_media(parts: Iterable[Part], *, images: bool, files: bool) -> list[JsonObject]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from robota.core.closing import AsyncClosing
 from robota.core.errors import ConfigurationError, ProviderError
-from robota.core.jsontext import encode
+from robota.core.jsontext import decode, encode
 from robota.core.messages import JsonObject
 from robota.core.provider import (
     Capabilities,
@@ -19,6 +19,7 @@ from robota.core.provider import (
     ToolSchema,
     assert_native_web_tools_available,
 )
+from robota.providers.chat.reply import ChatContent
 from robota.providers.local.engine import (
     DEFAULT_CONTEXT,
     Engine,
@@ -30,7 +31,7 @@ from robota.providers.local.engine import (
     read_gguf_facts,
     return_engine,
 )
-from robota.providers.local.reply import LocalReply
+from robota.providers.local.reply import ChoiceContent
 from robota.providers.local.request import (
     MAX_TOKENS,
     TINY_PARAMETERS,
@@ -105,12 +106,11 @@ class LocalProvider(AsyncClosing):
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         assert_native_web_tools_available(self, request.native_web_tools)
         engine = await self._engine()
-        for body, in_choice_form in self._bodies(request):
+        for body, content in self._bodies(request):
             if request.want_raw:
                 yield NativePayload(kind="request", payload=body, api_surface=API_SURFACE)
             generation = _Generation(engine, body)
             self._running = {*filter(_Generation.is_alive, self._running), generation}
-            reply = LocalReply(self.name, self.context_size, in_choice_form=in_choice_form)
             sequence = 0
             try:
                 async for event in generation.events():
@@ -119,13 +119,17 @@ class LocalProvider(AsyncClosing):
                         yield NativePayload(
                             kind="stream_event", payload=event, api_surface=API_SURFACE, sequence=sequence
                         )
-                    for chunk in reply.read(event):
+                    for chunk in self._read(event, content):
                         yield chunk
             except _UnusableSchemaError:
                 continue
             finally:
                 generation.stop()
-            for chunk in reply.close():
+            if not content.finish_reason:
+                raise ProviderError(
+                    f"{self.name} ended its reply without a reason; try again.", provider=self.name
+                )
+            for chunk in content.close():
                 yield chunk
             return
         raise ProviderError(
@@ -133,6 +137,23 @@ class LocalProvider(AsyncClosing):
             "output schema.",
             provider=self.name,
         )
+
+    def _read(self, event: bytes, content: ChatContent) -> list[Chunk]:
+        """The chunks of one event, which is one of Chat Completions."""
+        reply, chunks = decode(event), list[Chunk]()
+        if "error" not in reply:
+            content.read(reply, None, chunks)
+            return chunks
+        error = reply["error"]
+        if error.get("type") == "exceed_context_size_error":
+            text = (
+                f"A conversation of {error.get('n_prompt_tokens')} tokens exceeds the context window of the "
+                f"local model ({self.context_size}); compact it or set a larger context_size."
+            )
+        else:
+            said = " ".join(str(error.get("message", "no reason given")).split()).rstrip(".")
+            text = f"{self.name} could not answer ({said}); change the request or use another model."
+        raise ProviderError(text, provider=self.name, status=error.get("code"))
 
     async def aclose(self) -> None:
         """Stop what is being generated, and unload the model if nobody else uses it."""
@@ -169,18 +190,19 @@ class LocalProvider(AsyncClosing):
                 self._loaded = settings, borrow_engine(settings, facts)
             return self._loaded[1]
 
-    def _bodies(self, request: ChatRequest) -> Iterator[tuple[bytes, bool]]:
-        """The request body, and a second one with looser schemas in case llama.cpp cannot take the first."""
+    def _bodies(self, request: ChatRequest) -> Iterator[tuple[bytes, ChatContent]]:
+        """The request body, and a second one with looser schemas in case llama.cpp cannot take the first.
+
+        Each comes with what reads the reply to it.
+        """
         request = stop_circle(request)
-        tools = offered_tools(request, tiny=self._is_tiny())
-        if not tools:
-            yield self._body(request, (), request.output_schema), False
-            if request.output_schema is not None:
-                yield self._body(request, (), {"type": "object"}), False
-            return
+        tools, answer = offered_tools(request, tiny=self._is_tiny()), request.output_schema
         for loose in (False, True):
-            schema = choice_schema(tools, request.settings.tool_choice, request.output_schema, loose=loose)
-            yield self._body(request, tools, schema), True
+            if tools:
+                schema = choice_schema(tools, request.settings.tool_choice, answer, loose=loose)
+                yield self._body(request, tools, schema), ChoiceContent()
+            elif answer is not None or not loose:
+                yield self._body(request, (), {"type": "object"} if loose else answer), ChatContent()
 
     def _is_tiny(self) -> bool:
         facts = self._read_facts()

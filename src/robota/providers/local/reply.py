@@ -1,4 +1,4 @@
-"""llama.cpp's events as chunks, and what a model wrote under the choice schema: an answer's text, or a call.
+"""What a model wrote under the choice schema, as chunks: an answer's text, or a call.
 
 The text may be cut anywhere, inside an escape or between the halves of a character too. A string that is the
 answer is given out decoded, any other answer as JSON text; a call is given out once its arguments are whole.
@@ -11,9 +11,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from robota._lazy_pattern import lazy_pattern
-from robota.core.errors import ProviderError
-from robota.core.jsontext import decode
-from robota.core.messages import Json, JsonObject, ToolCall
+from robota.core.messages import JsonObject, ToolCall
 from robota.core.ports import REAL_WORLD
 from robota.core.provider import Chunk, StopChunk, TextChunk, ToolInputChunk
 from robota.providers.chat.reply import ChatContent
@@ -47,43 +45,6 @@ class ChoiceContent(ChatContent):
         if call is not None:
             return [*chunks[:-1], call, StopChunk("tool_use", self.finish_reason)]
         return [*self._choice.unread(), *chunks]
-
-
-class LocalReply:
-    """Reads the events of one reply, which are those of Chat Completions."""
-
-    def __init__(self, provider: str, context_size: int, *, in_choice_form: bool) -> None:
-        self._provider = provider
-        self._context_size = context_size
-        self._content = ChoiceContent() if in_choice_form else ChatContent()
-
-    def read(self, event: bytes) -> list[Chunk]:
-        reply = decode(event)
-        if "error" in reply:
-            raise self._error(reply["error"])
-        chunks: list[Chunk] = []
-        self._content.read(reply, None, chunks)
-        return chunks
-
-    def close(self) -> list[Chunk]:
-        """The chunks that are certain only at the end."""
-        if not self._content.finish_reason:
-            raise ProviderError(
-                f"{self._provider} ended its reply without a reason; try again.", provider=self._provider
-            )
-        return self._content.close()
-
-    def _error(self, error: Json) -> ProviderError:
-        status = error.get("code")
-        if error.get("type") == "exceed_context_size_error":
-            text = (
-                f"A conversation of {error.get('n_prompt_tokens')} tokens exceeds the context window of the "
-                f"local model ({self._context_size}); compact it or set a larger context_size."
-            )
-        else:
-            said = " ".join(str(error.get("message", "no reason given")).split()).rstrip(".")
-            text = f"{self._provider} could not answer ({said}); change the request or use another model."
-        return ProviderError(text, provider=self._provider, status=status)
 
 
 class TextDecoder(Struct, eq=False):

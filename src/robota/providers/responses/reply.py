@@ -111,7 +111,6 @@ class ResponseContent(ReplyContent):
         if self._refusal:
             reason, detail = "refusal", "".join(self._refusal)
         facts: JsonObject = {"phase": self._phase(), "citations": self._sources(), "images": self._images()}
-        facts = {name: value for name, value in facts.items() if value}
         if len(self._hosted) > _MANY:
             facts |= self._hosted_facts()
         return self.conclude((*self._thoughts(), *calls), facts, reason, detail)

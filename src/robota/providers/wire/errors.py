@@ -20,7 +20,128 @@ from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD
 from robota.core.retry import parse_retry_after
 from robota.http.errors import FailureKind, HttpError
-from robota.providers.wire.reasons import NO_CREDIT, TOO_LARGE, Reason, find_reason
+
+# --- what services mean by their words -------------------------------------------------------------------
+
+
+class Reason(Struct, frozen=True):
+    """What services say in words alone: a refusal whose status does not tell what to do.
+
+    It is known by words of which one from every group must be there.
+    """
+
+    what: str
+    fix: str
+    groups: tuple[tuple[str, ...], ...]
+    """All in lower case."""
+
+
+NO_CREDIT = Reason(
+    "says that the account has no credit left",
+    "check the billing page of the service",
+    (
+        (
+            "insufficient_quota",
+            "insufficient balance",
+            "credit balance",
+            "billing_hard_limit",
+            "out of credits",
+        ),
+    ),
+)
+TOO_LARGE = Reason(
+    "finds the request too large",
+    "compact the conversation or send smaller files",
+    (("image", "payload", "request", "file", "body"), ("exceeds", "too large", "too big", "entity too")),
+)
+TOO_LONG = Reason(
+    "cannot take a conversation this long",
+    "compact it or use a model with a larger window",
+    (
+        (
+            "context_length",
+            "context_size",
+            "context length",
+            "context window",
+            "prompt is too long",
+            "input token count",
+        ),
+    ),
+)
+FILTERED = Reason(
+    "refused this content by its filter",
+    "say it in other words or leave the passage out",
+    (
+        (
+            "content_filter",
+            "content filter",
+            "content management policy",
+            "content_policy",
+            "responsibleaipolicyviolation",
+            "safety system",
+            "usage policy",
+            "data_inspection_failed",
+            "inappropriate content",
+            "content exists risk",
+        ),
+    ),
+)
+BAD_IMAGE = Reason(
+    "cannot read an image of this conversation",
+    "send PNG, JPEG, GIF or WebP, or leave the image out",
+    (
+        ("image",),
+        (
+            "unsupported image",
+            "invalid image",
+            "invalid_image",
+            "invalid base64 image",
+            "image_parse",
+            "image format",
+            "valid image",
+            "image is not valid",
+            "process image",
+            "process input image",
+            "decode image",
+            "load image",
+            "media type",
+            "media_type",
+            "mime type",
+        ),
+    ),
+)
+BAD_FILE = Reason(
+    "cannot read a file of this conversation",
+    "send a type that it takes, such as PDF, or leave the file out",
+    (("file",), ("invalid file", "file data", "file type", "unsupported file", "mime type")),
+)
+_NOT_SUPPORTED = ("not support", "unsupported", "only supported", "found that support", "not enabled")
+NO_TOOLS = Reason(
+    "cannot use tools with this model",
+    "choose a model that can, or run without tools",
+    (("tool", "function call"), _NOT_SUPPORTED),
+)
+NO_VISION = Reason(
+    "cannot look at images with this model",
+    "choose a model that can, or leave the images out",
+    (("image", "vision", "multimodal"), _NOT_SUPPORTED),
+)
+REASONS = (NO_CREDIT, FILTERED, TOO_LONG, BAD_IMAGE, BAD_FILE, NO_TOOLS, NO_VISION, TOO_LARGE)
+"""The first that fits stands."""
+
+
+def find_reason(said: str, codes: Sequence[str]) -> Reason | None:
+    """The reason behind a service's words and its own codes."""
+    if any("context" in code for code in codes):
+        return TOO_LONG
+    text = " ".join((said, *codes)).lower()
+    return next(
+        (reason for reason in REASONS if all(any(word in text for word in group) for group in reason.groups)),
+        None,
+    )
+
+
+# --- errors -------------------------------------------------------------------------------------------
 
 _MAX_QUOTE = 400
 _FIXES = {
@@ -31,6 +152,7 @@ _FIXES = {
     413: (TOO_LARGE.what, TOO_LARGE.fix),
     429: ("asks for patience", "wait a moment and try again, or check the limits of your plan"),
 }
+_MISSING = ("not found", "not exist", "not available", "unknown model")
 _STATUS_OF_TYPE = {
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
@@ -83,30 +205,33 @@ def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) ->
     return error
 
 
-def describe_error_event(
-    error: Json,
-    provider: str,
-    *,
-    request_id: str | None = None,
-    secrets: Sequence[str] = (),
-    begun: bool = True,
-) -> RobotaError:
-    """The error for an error object in an answer whose status was 200; most often its reply had `begun`."""
+class Peer(Struct, frozen=True):
+    """Whose reply it is, for the words of an error."""
+
+    provider: str
+    request_id: str | None = None
+    secrets: Sequence[str] = ()
+    begun: bool = True
+    """Whether a reply had begun, when it came to an error."""
+
+
+def describe_error_event(error: Json, peer: Peer) -> RobotaError:
+    """The error for an error object in an answer whose status was 200."""
     said, words = _read_error(error)
     status = next(filter(None, map(_status_of, words)), None)
-    said = quote(said, secrets) or quote(" ".join(words), secrets) or "no reason given"
+    said = quote(said, peer.secrets) or quote(" ".join(words), peer.secrets) or "no reason given"
     reason = find_reason(said, words)
     if reason is not None:
         what, fix, status = reason.what, reason.fix, 402 if reason is NO_CREDIT else status or 400
-    elif begun:
+    elif peer.begun:
         what, fix = "broke off its reply", "try again"
     else:
         what, fix = "answered with an error", "check the base URL and the model, or try again"
     return _error_type(status or 0)(
-        f"{provider} {what} ({said}); {fix}.",
-        provider=provider,
+        f"{peer.provider} {what} ({said}); {fix}.",
+        provider=peer.provider,
         status=status,
-        request_id=request_id,
+        request_id=peer.request_id,
     )
 
 
@@ -235,13 +360,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _is_about_model(model: str, said: str, words: Sequence[str]) -> bool:
     text = said.lower()
-    missing = (
-        said == f"model: {model}"
-        or "not found" in text
-        or "not exist" in text
-        or "not available" in text
-        or "unknown model" in text
-    )
+    missing = said == f"model: {model}" or any(word in text for word in _MISSING)
     return "model_not_found" in words or ("model" in text and missing)
 
 

@@ -21,12 +21,16 @@ from robota.core.provider import (
 )
 from robota.http.errors import HttpError
 from robota.providers.encoding import Encoder
-from robota.providers.wire.errors import describe_failure, read_request_id
-from robota.providers.wire.reasons import find_rejected
-from robota.providers.wire.reply import Peer, ReplyContent, ReplyReader
+from robota.providers.wire.errors import Peer, describe_failure, read_request_id
+from robota.providers.wire.reply import ReplyContent, ReplyReader
 
 DRAIN_SECONDS = 0.5
 """How long to wait, after the reply, for the end of the HTTP message; without it no connection is reused."""
+_UNKNOWN = (
+    "unknown", "unrecognized", "unrecognised", "unsupported", "not support", "not permitted", "not allowed",
+    "extra inputs", "extra_forbidden", "unexpected", "additional propert", "cannot find field",
+)  # fmt: skip
+"""How services call a field that they do not know or take."""
 
 
 class Incoming(Protocol):
@@ -177,3 +181,17 @@ async def drain(parts: AsyncGenerator[Json, None]) -> None:
         async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in parts:
                 pass
+
+
+def find_rejected(error: ProviderError, fields: Sequence[str]) -> str | None:
+    """The one of these fields that a refusal is about, because the service does not know or take it."""
+    if error.status not in (400, 422):
+        return None
+    import re  # noqa: PLC0415 - most requests are not refused
+
+    text = str(error)
+    if not any(word in text.lower() for word in _UNKNOWN):
+        return None
+    found = {field: re.search(rf"(?<![\w-]){field}(?![\w-])", text) for field in fields}
+    places = {place.start(): field for field, place in found.items() if place is not None}
+    return places[min(places)] if places else None  # what comes later is what to use instead

@@ -13,10 +13,10 @@ JSON as they are: on the text chunk it became, else in a `NativePayload` of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from robota.core.errors import NetworkError, ProviderError, RobotaError
 from robota.core.events import PayloadKind
@@ -25,7 +25,7 @@ from robota.core.messages import Json, JsonObject, StopReason, TokenUsage
 from robota.core.provider import Chunk, MetadataChunk, NativePayload, StopChunk
 from robota.http.errors import HttpError
 from robota.http.sse import EventSplitter, ServerSentEvent, is_event_stream
-from robota.providers.wire.errors import describe_error_event, quote
+from robota.providers.wire.errors import Peer, describe_error_event, quote
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_REPLY_BYTES = 256 * 1024 * 1024
@@ -34,16 +34,6 @@ _MAX_QUOTE = 200
 _LOOK = 4096
 """Bytes among which a quote is looked for."""
 _TOO_MANY = 2**53
-
-
-class Peer(Struct, frozen=True):
-    """Whose reply it is, for the words of an error."""
-
-    provider: str
-    request_id: str | None = None
-    secrets: Sequence[str] = ()
-    begun: bool = True
-    """Whether a reply had begun, when it came to an error."""
 
 
 class ReplyContent:
@@ -84,7 +74,8 @@ class ReplyContent:
     def conclude(
         self, chunks: Iterable[Chunk], facts: JsonObject, reason: StopReason, detail: str | None
     ) -> list[Chunk]:
-        """These chunks, and those that are last in every reply."""
+        """These chunks, and those that are last in every reply; of the facts those that say something."""
+        facts = {name: value for name, value in facts.items() if value}
         told = [MetadataChunk(facts)] if facts else []
         counted = [self.usage] if self.usage is not None else []
         return [*chunks, *told, *counted, StopChunk(reason, detail or None)]
@@ -97,9 +88,7 @@ class ReplyContent:
         return error or (reply if named else None)  # an error may say nothing at all: `{}`
 
     def describe_error(self, error: Json, peer: Peer) -> RobotaError:
-        return describe_error_event(
-            error, peer.provider, request_id=peer.request_id, secrets=peer.secrets, begun=peer.begun
-        )
+        return describe_error_event(error, peer)
 
     def announce(self, model: Json, response_id: Json, chunks: list[Chunk]) -> None:
         """Tell once who answers, as soon as an event says so."""
