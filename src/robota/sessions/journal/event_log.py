@@ -270,7 +270,10 @@ class EventLog:
         record.run, record.outcome = self.writer.run, event.name
         if record.text == self.messages.answer:
             record.text = None  # the last answer, which is in the journal
-        self.writer.write(record)
+        if record.text or record.message:
+            self.writer.write(record)
+        else:
+            self.writer.write_clean(record)  # numbers, and names of ours
 
     # --- what else there is ---------------------------------------------------------------------------
 
