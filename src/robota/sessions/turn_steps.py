@@ -253,19 +253,15 @@ class TurnSteps:
         if self._inbox and not run.is_exhausted:
             return self._inbox.drain()
         self.tell_context()
-        outcome = await self._fire_stop(run)
+        said = {"last_assistant_message": run.answer, "response": run.answer}
+        outcome = await self._hooks.fire("Stop", {**said, "stop_hook_active": run.continuations > 0})
         words = as_context(outcome) + (outcome.reason or "Go on." if outcome.blocked else "")
         if not words or outcome.stop:
             return ()
         if run.continuations == MAX_CONTINUATIONS:
-            times = run.continuations
-            self._log.notice(f"Stop hooks sent the model on {times} times; that is enough.")
+            self._log.notice(f"Stop hooks sent the model on {MAX_CONTINUATIONS} times; that is enough.")
             return ()
         return [self._note(words, origin="hook", continues=True)]
-
-    async def _fire_stop(self, run: RunState) -> HookOutcome:
-        said = {"last_assistant_message": run.answer, "response": run.answer}
-        return await self._hooks.fire("Stop", {**said, "stop_hook_active": run.continuations > 0})
 
     async def _fire_failure(self, error: RobotaError) -> None:
         said = {"error": failure_kind(error), "error_details": str(error), "reason": str(error)}

@@ -5,7 +5,6 @@ Little or nothing names these values, so every rule here begins with what makes 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 
@@ -56,8 +55,10 @@ issued_argument = _next_argument(looks_issued)
 """The next word if it looks like an issued token."""
 
 
-def after(context: re.Pattern[str], decide: Decide, otherwise: Decide = lambda *_: None) -> Decide:
-    return lambda before, ahead, ends: (decide if context.search(before) else otherwise)(before, ahead, ends)
+def after(context: str, decide: Decide, otherwise: Decide = lambda *_: None) -> Decide:
+    """What to decide where a pattern matches what stands before, and elsewhere."""
+    lead = lazy_pattern(context)
+    return lambda before, ahead, ends: (decide if lead.search(before) else otherwise)(before, ahead, ends)
 
 
 _password = follows(
@@ -249,7 +250,6 @@ _READERS = (
     r"|(?:docker|podman|helm|gh|glab|heroku|vercel|wrangler|gcloud|fly(?:ctl)?|pass)\b"
     r"[^|\n]{0,40}?(?:login|auth|secrets?|env add|insert)\b)"
 )
-_HERE = lazy_pattern(rf"{_READERS}[^|\n]*<<< ?\Z")
 
 
 def _logged_in(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -268,19 +268,19 @@ _LOGIN = (
 _TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z|sonar\.login=\Z")
 _MACHINE = lazy_pattern(r"\bmachine \S+\s+login \S+\s+password \Z")
 _from_pass = after(
-    lazy_pattern(r"-pass(?:in|out)? [\"']pass:\Z"),
+    r"-pass(?:in|out)? [\"']pass:\Z",
     follows(r"(?P<secret>[^\"'\n]+)", looks=lambda secret: not is_stand_in(secret)),
-    after(lazy_pattern(r"(?:/|-pass(?:in|out)? )pass:\Z"), next_word),
+    after(r"(?:/|-pass(?:in|out)? )pass:\Z", next_word),
 )
 """`-passin pass:…`, `-passout "pass:…"`, `/pass:…`"""
-_hashed = after(lazy_pattern(r"openssl passwd [\w -]{0,20}\Z"), _argument, next_word)
+_hashed = after(r"openssl passwd [\w -]{0,20}\Z", _argument, next_word)
 """`htpasswd -nb user password`, `openssl passwd -6 password`"""
-_signed = after(lazy_pattern(r" -hmac \Z"), _argument, chosen_argument)
+_signed = after(r" -hmac \Z", _argument, chosen_argument)
 """`openssl dgst -hmac key`, `createHmac('sha256', 'key')`, `hmac.new(b'key', …)`"""
 
 # --- calls and SQL ---
 
-_CONNECTS = lazy_pattern(
+_CONNECTS = (
     r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql)\.connect)"
     r"\([^()\n]*\Z"
 )
@@ -299,15 +299,13 @@ def _identified(before: str, ahead: str, ends: bool) -> Decision | None:
 _NO_PASSWORD = lazy_pattern(r"VALUES|PASSWORD|RANDOM|EXTERNAL")
 _END = lazy_pattern(r"[\"'\\]?[ \t]*(?:;|\r?\n|\\n|[\"'`]|\Z|(?:DEFAULT|TEMPORARY|PROFILE|ACCOUNT|QUOTA)\b)")
 _upper_pass = after(
-    lazy_pattern(r"(?<!PASS )\Z"),
+    r"(?<!PASS )\Z",
     next_word,
-    after(lazy_pattern(r"(?:> |(?:\n|\A)[ \t]{0,8}|[\"'])PASS \Z"), chosen_word),
+    after(r"(?:> |(?:\n|\A)[ \t]{0,8}|[\"'])PASS \Z", chosen_word),
 )
 """`PASSWORD '…'` of SQL, `PASS …` of FTP and POP"""
-_net_use = after(
-    lazy_pattern(r"(?i)net user \S+ \Z"), chosen_argument, after(lazy_pattern(r" \\{2,8}\S+ \Z"), next_word)
-)
-_NET_USE = lazy_pattern(r"(?i)\bnet use [^\n]{1,200}\Z")
+_net_use = after(r"(?i)net user \S+ \Z", chosen_argument, after(r" \\{2,8}\S+ \Z", next_word))
+_NET_USE = r"(?i)\bnet use [^\n]{1,200}\Z"
 
 COMMANDS: tuple[Rule, ...] = (
     # Options
@@ -343,13 +341,13 @@ COMMANDS: tuple[Rule, ...] = (
         Rule(program, rf"{first}(?=\\{{0,7}}[\"']?[^\s|$]{{4,70}} \| {_READERS})", _piped, needs=("|",))
         for program, first in (("printf ", r"(?:'%s[\\n\n]{0,4}' )?"), ("echo ", "(?:-n )?"))
     ),
-    Rule("<<<", r" ?(?=\S)", after(_HERE, next_word), needs=("<",)),
+    Rule("<<<", r" ?(?=\S)", after(rf"{_READERS}[^|\n]*<<< ?\Z", next_word), needs=("<",)),
     Rule("login", _LOGIN, _logged_in),
     Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("/",)),
     Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
     Rule("net use", r"(?:r \S{1,40}| \S{1,20} \S{3,80}) (?=[^\s/*])", _net_use, folded=True),
     Rule("rabbitmqctl ", r"(?:add_user|change_password) \S{1,40} ", next_word, needs=("user", "pass")),
-    Rule("/p:", r"(?=\S)", after(lazy_pattern(r"freerdp\w? [^\n]{1,160}\Z"), _argument), needs=("/",)),
+    Rule("/p:", r"(?=\S)", after(r"freerdp\w? [^\n]{1,160}\Z", _argument), needs=("/",)),
     Rule("user.info=", r"[^\s:]{1,60}:(?=\S)", _argument, needs=("auth",)),
     Rule(
         "passwd ",

@@ -46,13 +46,11 @@ _FILE_LINE = lazy_pattern(
     r"(?:(?:\n|\A)[ \t]*(?:user(?:name)? \S+ (?:privilege \d+ )?)?[\w-]*"
     r"|\b(?:login|machine)\s+\S+\s+)(?:password|requirepass)\s+(?:[057] )?\Z"
 )
-_SECRET_DATA = lazy_pattern(
-    r"(?s)kind: Secret.*\n[ \t]*(?:data|stringData):\n(?:[ \t]+[^\n]*\n)*[ \t]+[\w.-]+: ?\Z"
-)
+_SECRET_DATA = r"(?s)kind: Secret.*\n[ \t]*(?:data|stringData):\n(?:[ \t]+[^\n]*\n)*[ \t]+[\w.-]+: ?\Z"
 
 
 _setting = after(
-    lazy_pattern(r"(?i)(?:\n|\A|\\n|[\"'`])[ \t]*(?:\w{0,12}pw(?:[ \t]+--plaintext)?|masterauth)[ \t]+\Z"),
+    r"(?i)(?:\n|\A|\\n|[\"'`])[ \t]*(?:\w{0,12}pw(?:[ \t]+--plaintext)?|masterauth)[ \t]+\Z",
     next_word,
 )
 """`bindpw …` alone on a line of an LDAP client's settings"""

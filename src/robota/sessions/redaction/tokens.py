@@ -19,6 +19,7 @@ _REAL = r"(?![xX*.]{4}|[A-Za-z0-9_-]{0,24}[xX]{6}|[Yy][Oo][Uu][Rr])"
 _HEX = "[0-9a-f]"
 _WORD = "[A-Za-z0-9]"
 _TOKEN = "[A-Za-z0-9_-]"
+_UUID = rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 # Before one unbroken run of letters and digits.
 _WORD_PREFIXES = r"""
@@ -56,10 +57,7 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("sm", rf"(?:sl|mfa)\.(?:u\.)?{_TOKEN}{{60}}"),
     ("ha", r"(?:hf|api_org)_(?=[a-z]{0,29}[A-Z])(?!(?:[a-z]{2,}[A-Z]){3}|[xX]{4})[A-Za-z]{30}"),
     ("A", r"A3-(?!X{4})[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
-    (
-        "a",
-        rf"access-(?:sandbox|development|production)-{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}",
-    ),
+    ("a", rf"access-(?:sandbox|development|production)-{_UUID}"),
     ("k", rf"key_{_HEX}{{64}}(?![A-Za-z0-9])|key-{_HEX}{{32}}(?![A-Za-z0-9])"),
     ("s", rf"st\.{_HEX}{{24}}\.{_HEX}{{32}}\.{_HEX}{{32}}"),
     ("p", r"pk_\d{7,9}_[A-Z0-9]{32}(?![A-Za-z0-9])"),
@@ -73,7 +71,7 @@ _OWN_SHAPES = (  # each with the letters it may begin with
         "sa",
         r"(?:authress_|sc_|ext_)[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30}",
     ),
-    ("s", rf"sdk-{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"),
+    ("s", rf"sdk-{_UUID}"),
     ("ap", rf"(?:a[ks]-|pa-)(?=[a-z0-9_-]{{0,20}}[A-Z]){_MIXED}{_WORD}{{22}}"),
     ("s", rf"sk_{_HEX}{{48}}(?![A-Za-z0-9])|sha256~{_REAL}{_TOKEN}{{43}}"),
     ("i", rf"ico-{_REAL}(?=[a-z0-9]{{0,31}}[A-Z]){_WORD}{{32}}(?![A-Za-z0-9])"),
