@@ -16,7 +16,6 @@ from robota.core.events import Event, TurnEvent
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from types import TracebackType
 
 E = TypeVar("E", bound=Event)
 Listener: TypeAlias = Callable[[Any], object]
@@ -216,9 +215,7 @@ class EventStream(AsyncIterator[E]):
     async def __aenter__(self) -> EventStream[E]:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

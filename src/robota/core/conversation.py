@@ -29,6 +29,7 @@ from robota.core.messages import (
     message_to_history_entry,
 )
 from robota.core.ports import REAL_WORLD, Ports, timestamp
+from robota.core.reply import PendingAssistant
 
 
 class CallNames(Struct, eq=False, gc=False):
@@ -64,14 +65,6 @@ class CallNames(Struct, eq=False, gc=False):
 
 INTERRUPTION_NOTE = "\n\n[This response was interrupted by the user]"
 SUMMARY_HEADING = "[Context Summary]"
-
-
-class PendingAssistant(Struct, eq=False):
-    """An answer while it is being streamed."""
-
-    text: list[str] = []
-    calls: dict[str, ToolCall] = {}
-    reasoning: list[ReasoningBlock] = []
 
 
 class ConversationStore:

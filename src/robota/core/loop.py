@@ -139,7 +139,7 @@ class Loop:
                     continue
                 call = ModelCall(self, using, self.build_request(using, toolset, instruction))
                 reply = await call.run(summing_up=instruction is not None)
-                if reply.calls and reply.message is not None:
+                if reply.pending.calls and reply.message is not None:
                     truncated = reply.stop == "max_tokens"
                     tools = ToolRound(self, reply.message.tool_calls, toolset, truncated=truncated)
                     await tools.run(int(using.window * TOOL_RESULT_BUDGET_THRESHOLD))

@@ -89,7 +89,8 @@ class ModelCall:
         control.check()  # nothing may have been awaited since the last look
         emit, next_seq = recorder.events.emit, recorder.events.next_seq
         watched = plugins.has("on_stream_chunk") or recorder.events.wants(ProviderStreamRawDelta)
-        text = recorder.conversation.begin_assistant().text
+        reply.pending = recorder.conversation.begin_assistant()
+        text = reply.pending.text
         outcome: MessageState = "interrupted"
         try:
             self.report_request(summing_up)
@@ -193,9 +194,7 @@ class ModelCall:
         take(self, chunk)
 
     def take_call(self, call: ToolCall) -> None:
-        taken = self.reply.add_call(call, self.provider.name, self.recorder.spare_call_id)
-        if taken is not None:
-            self.recorder.conversation.append_tool_call(taken)
+        self.reply.add_call(call, self.provider.name, self.recorder.spare_call_id)
 
     def take_input(self, chunk: ToolInputChunk) -> None:
         if not isinstance(chunk.delta, str):
@@ -222,7 +221,7 @@ class ModelCall:
 
     def take_reasoning(self, block: ReasoningBlock) -> None:
         self.require_json(block, block.data)
-        self.recorder.conversation.append_reasoning(block)
+        self.reply.pending.reasoning.append(block)
 
     def take_usage(self, usage: TokenUsage) -> None:
         if not all(isinstance(count, int) for count in astuple(usage)):
@@ -278,14 +277,13 @@ class ModelCall:
     def commit(self, outcome: MessageState, summing_up: bool) -> None:
         """Put the answer into the conversation: synchronous, so it cannot be left half-way."""
         reply, recorder, store = self.reply, self.recorder, self.recorder.conversation
-        pending = store.begin_assistant()
+        pending = reply.pending
         if outcome == "interrupted":
             reply.stop = "aborted"
         elif summing_up or reply.error is not None:
-            reply.calls.clear()  # the calls of an answer that was cut are never run
-            pending.calls.clear()
+            pending.calls.clear()  # the calls of an answer that was cut are never run
         if reply.error is not None:
-            reply.explain_failure(pending.text, aloud=not summing_up)
+            reply.explain_failure(aloud=not summing_up)
         if reply.stop in ("refusal", "content_filter") and not any(pending.text):
             pending.text.append(f"The model declined to answer ({reply.stop_detail or reply.stop}).")
         said = any(pending.text) or pending.calls or reply.metadata.get("images") or reply.stop == "pause"

@@ -14,8 +14,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from typing import IO, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import IO, TypeAlias, cast
 
 import anyio
 from msgspec import Struct
@@ -41,9 +41,6 @@ OUTPUT_LIMIT = 64 * 1024
 """Bytes kept of the beginning and again of the end of each stream."""
 
 _LAST_RESORT_SECONDS = 1.0
-
-_T = TypeVar("_T")
-
 
 OnOutput: TypeAlias = Callable[[int, bytes], None]
 """Called with the descriptor (1 or 2) and the bytes, as they come."""
@@ -119,13 +116,18 @@ async def run_process(
         timed_out = error is None and not child.exited.is_set()
     finally:
         try:
-            await _shielded(_end(child), GRACE_SECONDS + 2 * DRAIN_SECONDS + _LAST_RESORT_SECONDS)
+            # A shield with a deadline: the end of a child must not stay half done.
+            enough = GRACE_SECONDS + 2 * DRAIN_SECONDS + _LAST_RESORT_SECONDS
+            with anyio.move_on_after(enough, shield=True) as shield:
+                await _end(child)
+            if shield.cancelled_caught:
+                raise TimeoutError("A child process could not be ended in time.")
         finally:
             GUARDIAN.end(call_id)
     return _describe(child, timed_out=timed_out, duration=time.monotonic() - started, error=error)
 
 
-async def _to_its_end(work: Coroutine[object, object, _T]) -> _T:
+async def _to_its_end(work: Coroutine[object, object, str | None]) -> str | None:
     """Do what takes only some turns of the loop and must not stay half done, although we are cancelled."""
     task, cancelled = asyncio.ensure_future(work), None
     while not task.done():
@@ -136,13 +138,6 @@ async def _to_its_end(work: Coroutine[object, object, _T]) -> _T:
     if cancelled is not None:
         raise cancelled from (None if task.cancelled() else task.exception())
     return task.result()
-
-
-async def _shielded(work: Awaitable[_T], seconds: float) -> _T:
-    """The only shield in the core, with a deadline: the end of a child must not stay half done."""
-    with anyio.CancelScope(shield=True, deadline=anyio.current_time() + seconds):
-        return await work
-    raise TimeoutError("A child process could not be ended in time.")
 
 
 class Capture:

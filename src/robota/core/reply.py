@@ -25,10 +25,18 @@ _REPEATED = ("model", "stopDetail")
 _ALWAYS_KEPT = ("inputTokens", "outputTokens")
 
 
+class PendingAssistant(Struct, eq=False):
+    """An answer while it is being streamed."""
+
+    text: list[str] = []
+    calls: dict[str, ToolCall] = {}
+    reasoning: list[ReasoningBlock] = []
+
+
 class Reply(Struct, eq=False):
     """Collected by the loop during one model call."""
 
-    calls: dict[str, ToolCall] = {}
+    pending: PendingAssistant = field(default_factory=PendingAssistant)
     deltas: int = 0
     native: int = 0
     """Native payloads seen; numbers those that come without a sequence of their own."""
@@ -40,7 +48,7 @@ class Reply(Struct, eq=False):
     message: AssistantMessage | None = None
     """The committed message; `None` when an empty answer was discarded."""
 
-    def add_call(self, call: ToolCall, provider: str, spare_id: Callable[[], str]) -> ToolCall | None:
+    def add_call(self, call: ToolCall, provider: str, spare_id: Callable[[], str]) -> None:
         """Take a finished call; one whose id is missing or used here for another call gets a spare one."""
         texts = isinstance(call.name, str) and isinstance(call.arguments, str)
         if not texts or not call.name or not isinstance(call.id, str | None):
@@ -48,15 +56,15 @@ class Reply(Struct, eq=False):
                 f"Provider {provider!r} sent a tool call without a name or without JSON text as arguments.",
                 provider=provider,
             )
-        known = self.calls.get(call.id)
+        calls = self.pending.calls
+        known = calls.get(call.id)
         if known == call:
-            return None  # the same call sent twice
+            return  # the same call sent twice
         if known is not None or not call.id:
             call = ToolCall(spare_id(), call.name, call.arguments, call.signature)
-        self.calls[call.id] = call
-        return call
+        calls[call.id] = call
 
-    def explain_failure(self, text: list[str], *, aloud: bool) -> None:
+    def explain_failure(self, *, aloud: bool) -> None:
         """The user always sees why there is no answer; the words that did arrive stay in front.
 
         Not `aloud`: only mark it, because somebody else answers instead.
@@ -65,6 +73,7 @@ class Reply(Struct, eq=False):
         self.metadata["providerError"] = self.error.code if self.error is not None else ""
         if status := getattr(self.error, "status", None):
             self.metadata["providerStatus"] = status
+        text = self.pending.text
         if any(text):
             self.metadata["incomplete"] = True
         if not aloud:
@@ -123,17 +132,15 @@ class MessageAssembly(Struct, eq=False):
 
     provider: str
     _reply: Reply = field(default_factory=Reply)
-    _text: list[str] = []
-    _reasoning: list[ReasoningBlock] = []
 
     def take(self, chunk: Chunk) -> None:
-        reply = self._reply
+        reply, pending = self._reply, self._reply.pending
         if isinstance(chunk, TextChunk):
-            self._text.append(chunk.text)
+            pending.text.append(chunk.text)
         elif isinstance(chunk, ToolCall):
-            reply.add_call(chunk, self.provider, lambda: f"call_{len(reply.calls) + 1}")
+            reply.add_call(chunk, self.provider, lambda: f"call_{len(pending.calls) + 1}")
         elif isinstance(chunk, ReasoningBlock):
-            self._reasoning.append(chunk)
+            pending.reasoning.append(chunk)
         elif isinstance(chunk, TokenUsage):
             reply.usage = chunk
         elif isinstance(chunk, StopChunk):
@@ -144,14 +151,9 @@ class MessageAssembly(Struct, eq=False):
             raise refuse_chunk(chunk, self.provider)
 
     def message(self) -> AssistantMessage:
-        reply = self._reply
-        return AssistantMessage(
-            "".join(self._text),
-            tuple(reply.calls.values()),
-            "complete",
-            tuple(self._reasoning),
-            metadata=reply.committed_metadata(),
-        )
+        pending, metadata = self._reply.pending, self._reply.committed_metadata()
+        text, calls, thoughts = "".join(pending.text), tuple(pending.calls.values()), tuple(pending.reasoning)
+        return AssistantMessage(text, calls, "complete", thoughts, metadata=metadata)
 
 
 async def chat(provider: Provider, request: ChatRequest) -> AssistantMessage:

@@ -69,9 +69,6 @@ class AddressPolicy(Struct, frozen=True):
     allowed_hosts: tuple[str, ...] = ()
     """Host rules; a host they cover may have any address."""
 
-    def allows_host(self, host: str) -> bool:
-        return any(host_matches(rule, host) for rule in self.allowed_hosts)
-
 
 PUBLIC_ONLY = AddressPolicy()
 
@@ -97,7 +94,7 @@ async def resolve_checked(
     addresses = tuple(await (resolve or look_up)(url.host, url.port))
     if not addresses:
         raise HttpError("dns", "the host has no address")
-    if not policy.allows_host(url.host):
+    if not any(host_matches(rule, url.host) for rule in policy.allowed_hosts):
         for address in addresses:
             if meaning := describe_special(address):
                 raise UrlError(
