@@ -266,12 +266,16 @@ def test_a_forked_child_does_not_keep_the_session_locked_after_its_parent(path: 
     journal = JournalFile(path, "s1")
     journal.append(USER)
     reader, writer = os.pipe()
+    begun, begins = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(writer)
+        os.close(begins)  # it has let go of the journal, which happens before anything else
         os.read(reader, 1)
         os._exit(0)
     os.close(reader)
+    os.close(begins)
+    os.read(begun, 1)
     del journal
     gc.collect()
 
@@ -282,6 +286,7 @@ def test_a_forked_child_does_not_keep_the_session_locked_after_its_parent(path: 
     assert decode(lock.read_bytes())["pid"] == os.getpid()
     again.close()
     os.close(writer)
+    os.close(begun)
     os.waitpid(child, 0)
 
 
