@@ -352,7 +352,7 @@ class SessionLog(Struct, eq=False):
     @property
     def trouble(self) -> str:
         """Why not everything is on the disk."""
-        return "" if (log := self.event_log) is None else log.journal.trouble or log.writer.failure
+        return "" if (log := self.event_log) is None else log.journal.trouble or log.failure
 
 
 class KeptFields(Struct, eq=False):

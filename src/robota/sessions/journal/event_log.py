@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
+from zlib import crc32
 
 from msgspec import convert, to_builtins
 
@@ -42,12 +43,21 @@ _AS_THEY_ARE = (
 """Events that are written as they are."""
 
 
+def _add_piece(log: EventLog, piece: StreamPiece) -> None:
+    log.stream.add(piece)
+
+
+def _take_task(log: EventLog, event: events.BackgroundTaskChanged) -> None:
+    if not is_only_shown(event):
+        log.take_any(event)
+
+
 class EventLog:
     """The events of one session on their way into its journal. Give it the bus of an agent with `attach`."""
 
     __slots__ = (
         "_before", "_model", "_prompt", "_shown", "_synced_batch", "_syncing", "_tools", "_web", "calls",
-        "has_effects", "journal", "messages", "stream", "writer",
+        "failure", "has_effects", "journal", "messages", "stream", "writer",
     )  # fmt: skip
 
     def __init__(self, journal: SessionJournal, redactor: Redactor | None = None) -> None:
@@ -66,6 +76,7 @@ class EventLog:
         self._synced_batch = 0
         self._syncing: asyncio.Lock | None = None
         self.has_effects = False  # tools have changed the world since the last sync
+        self.failure = ""  # what could not be written, for another reason than the disk
 
     # --- what a session calls -------------------------------------------------------------------------
 
@@ -76,7 +87,7 @@ class EventLog:
         """A record that no event stands for."""
         self.end_run(calls=not isinstance(record, records.EntryRecord))
         if isinstance(record, _RESTARTS):
-            self.messages.restart()
+            self.messages.crc = 0
         elif isinstance(record, records.RunContinued):
             self.writer.run += 1
             record.run = self.writer.run
@@ -114,7 +125,11 @@ class EventLog:
         await self.journal.aclose()
 
     def fail(self, event: Event, error: Exception) -> None:
-        self.writer.fail(event.name, error)
+        """An event could not be written: the session goes on, and whoever looks is told what is missing."""
+        first, journal, what = not self.failure, self.journal, f"{type(error).__name__}: {error}"
+        self.failure = f"The journal {journal.path} has no record of an event ({event.name}): {what}."
+        if first and journal.on_trouble is not None:
+            journal.on_trouble(self.failure)
 
     def end_run(self, *, calls: bool = True) -> None:
         """Another record follows: write what is left of the run of pieces, and what else waits. A remark on
@@ -140,9 +155,6 @@ class EventLog:
         return [piece for piece in held if isinstance(piece, TurnEvent)]
 
     # --- the events of a run --------------------------------------------------------------------------
-
-    def take_piece(self, piece: StreamPiece) -> None:
-        self.stream.add(piece)
 
     def take_progress(self, piece: events.ToolProgressed) -> None:
         shown = self._shown[piece.call_id] = self._shown.get(piece.call_id, 0) + len(piece.text)
@@ -207,17 +219,15 @@ class EventLog:
             round=event.round,
             provider=event.provider if news else None,
             model=event.model if news else None,
-            history=(len(view), self.messages.checksum),
+            history=(len(view), f"{self.messages.crc:08x}"),
             extra=extra,  # type: ignore[arg-type]  # a user message it is
             tools=None if same else event.tools,
             options=event.options,
         )
         if extra is None:
             self._tools = event.tools
-        if extra is not None or not same or event.options is not None:
-            self.writer.write(record)
-        else:
-            self._hold(record)
+        write = self._hold if extra is None and same and event.options is None else self.writer.write
+        write(record)
 
     def take_response(self, event: events.ProviderResponseRaw) -> None:
         if event.kept:  # its message follows at once, with the rest of the stream
@@ -269,8 +279,7 @@ class EventLog:
 
     def take_mark(self, event: events.CompactionMarked) -> None:
         self.reach(event)
-        self.messages.restart()
-        self.messages.note(event.message)
+        self.messages.crc = crc32(event.message.id.encode())
         self.writer.write(records.MarkRecord(epoch=event.epoch, message=event.message))
 
     def take_init(self, event: events.SessionInit) -> None:
@@ -287,10 +296,6 @@ class EventLog:
             self.reach(event)
             self.writer.write(records.SubagentRecord(agent_id=event.agent_id, inner=to_builtins(event.inner)))
 
-    def take_task(self, event: events.BackgroundTaskChanged) -> None:
-        if not is_only_shown(event):
-            self.take_any(event)
-
     def take_any(self, event: Event) -> None:
         """An event that is written as it is."""
         self.reach(event)
@@ -302,7 +307,7 @@ class EventLog:
 EventLog.HANDLERS = {
     **dict.fromkeys(
         (events.TextDelta, events.ReasoningDelta, events.ToolInputDelta, events.ProviderNativeRawPayload),
-        EventLog.take_piece,
+        _add_piece,
     ),
     events.ToolProgressed: EventLog.take_progress,
     events.RunStarted: EventLog.take_start,
@@ -321,7 +326,7 @@ EventLog.HANDLERS = {
     events.HookExecuted: EventLog.take_data,
     **dict.fromkeys(_AS_THEY_ARE, EventLog.take_any),
     events.SubagentEvent: EventLog.take_subagent,
-    events.BackgroundTaskChanged: EventLog.take_task,
+    events.BackgroundTaskChanged: _take_task,
 }
 
 

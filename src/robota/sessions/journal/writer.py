@@ -54,16 +54,6 @@ class RecordWriter(Struct, eq=False):
     event: int = 0
     run: int = 0
     """The number of the run under way."""
-    failure: str = ""
-    """What could not be written, for another reason than the disk."""
-
-    def fail(self, event: str, error: Exception) -> None:
-        """An event could not be written: the session goes on, and whoever looks is told what is missing."""
-        what = f"{type(error).__name__}: {error}"
-        first = not self.failure
-        self.failure = f"The journal {self.journal.path} has no record of an event ({event}): {what}."
-        if first and self.journal.on_trouble is not None:
-            self.journal.on_trouble(self.failure)
 
     def write(self, record: records.Record) -> int:
         """Append a record; its number."""
@@ -343,23 +333,12 @@ class MessageWriter(Struct, eq=False):
     _writer: RecordWriter
     _stream: StreamWriter
     _calls: CallWriter
-    _crc: int = 0
+    crc: int = 0
+    """The running checksum of the ids of all messages since the model's view began."""
     answer: str = ""
     """The words of the last answer."""
     response: ProviderResponseRaw | None = None
     """A reply whose message has not come yet."""
-
-    @property
-    def checksum(self) -> str:
-        """Of the ids of all messages since the model's view began."""
-        return f"{self._crc:08x}"
-
-    def restart(self) -> None:
-        """The model's view begins anew."""
-        self._crc = 0
-
-    def note(self, message: Message) -> None:
-        self._crc = crc32(message.id.encode(), self._crc)
 
     def is_reply(self, message: Message) -> bool:
         return self.response is not None and self.response.response is message
@@ -368,7 +347,7 @@ class MessageWriter(Struct, eq=False):
         """`rest` is what was not written of the stream of a reply."""
         message, replied = event.message, self.is_reply(event.message)
         response, self.response = self.response, None
-        self.note(message)
+        self.crc = crc32(message.id.encode(), self.crc)
         if isinstance(message, ToolMessage) and self._write_result(message, event):
             return
         if isinstance(message, AssistantMessage):

@@ -80,7 +80,7 @@ class LineFile:
         self._state = _CLEAN
         """Anything else: bytes of an unfinished line may follow."""
         self._directory_synced = False
-        self._unsynced = Unsynced(self._end, self._keep)
+        self._unsynced = Unsynced(self._end, self._keep, self._end)
         _watch_forks()
         _open_files.add(self)
 
@@ -124,7 +124,7 @@ class LineFile:
         elif size != self._end:  # others write here too, or somebody cut the file: only end the line
             self._files.write(self._fd, b"\n")
             self._end = self._files.size(self._fd)
-            self._unsynced = Unsynced(self._end, self._keep)
+            self._unsynced = Unsynced(self._end, self._keep, self._end)
         self._state = _CLEAN
 
     def sync(self) -> None:
@@ -140,7 +140,7 @@ class LineFile:
                 self.repair()
                 self._unsynced.write_again(self._files, self._fd)
             self._sync()
-        self._unsynced = Unsynced(self._end, self._keep)
+        self._unsynced = Unsynced(self._end, self._keep, self._end)
 
     def close(self) -> None:
         """Free the session; nothing is written or synced here."""
@@ -168,16 +168,14 @@ class LineFile:
             close_quietly(self._files, fd)
 
 
-class Unsynced:
+class Unsynced(Struct, eq=False):
     """The bytes behind the last good sync; those that are too many to keep are in the file alone."""
 
-    __slots__ = ("_keep", "_kept_from", "_lines", "_size", "_start")
-
-    def __init__(self, start: int, keep: int) -> None:
-        self._start = self._kept_from = start
-        self._keep = keep
-        self._lines: list[bytes] = []
-        self._size = 0
+    _start: int
+    _keep: int
+    _kept_from: int
+    _lines: list[bytes] = []
+    _size: int = 0
 
     def add(self, line: bytes) -> None:
         self._lines.append(line)

@@ -296,7 +296,8 @@ def read_journal(
     With `events`, only records of these names are given out. With `after_event`, what was told up to then is
     left out, except for the beginning of the run that was under way.
     """
-    payloads = _Payloads(path, files)
+    directory, _, name = path.rpartition("/")
+    payloads = _Payloads(PayloadStore(directory or ".", name.removesuffix(".jsonl"), files=files))
     start = _find_start(path, session_id, files, after_event) if after_event else None
     for item in read_lines(path, session_id=session_id, files=files, events=events, start=start):
         if isinstance(item, JournalProblem):
@@ -330,9 +331,7 @@ def _decode(line: Line, payloads: _Payloads) -> Iterator[Record | JournalProblem
 class _Payloads(Struct, eq=False):
     """The payload files that belong to a journal."""
 
-    _path: str
-    _files: Files
-    _store: PayloadStore | None = None
+    _store: PayloadStore
     lost: dict[str, StorageError] = {}
     """Fields of the last record whose payloads cannot be used, and why."""
     found: JsonObject = {}
@@ -340,9 +339,6 @@ class _Payloads(Struct, eq=False):
 
     def resolve(self, fields: JsonObject) -> JsonObject:
         """The fields with their payloads, without those that are lost."""
-        if self._store is None:
-            directory, _, name = self._path.rpartition("/")
-            self._store = PayloadStore(directory or ".", name.removesuffix(".jsonl"), files=self._files)
         self.found = dict(fields)
         for name, value in fields.items():
             try:
