@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
+from robota.core import events
 from robota.core.errors import SessionBusyError
-from robota.core.events import (
-    CompactionMarked,
-    HistoryMutation,
-    HookExecuted,
-    Noticed,
-    PermissionDecided,
-    ReplayEvent,
-    SessionInit,
-    TurnEvent,
-)
 from robota.core.messages import (
     AssistantMessage,
     HistoryEntry,
@@ -182,7 +173,7 @@ class SessionLog(Struct, eq=False):
         self.catch_up(start)
 
     async def _begin(self, log: EventLog) -> None:
-        events, journal = self._events, log.journal
+        bus, journal = self._events, log.journal
         journal.on_trouble = self.notice
         last = await journal.open()
         if self.seen is not None and last.record > self.seen:
@@ -190,16 +181,16 @@ class SessionLog(Struct, eq=False):
         if last.record and not self._known and not self.begins_again:
             await refuse_to_forget(journal)
         spare = 0 if last.closed else SPARE_NUMBERS - last.event % SPARE_NUMBERS
-        events.seq = max(events.seq, last.event + spare)
-        log.writer.event = events.seq
+        bus.seq = max(bus.seq, last.event + spare)
+        log.writer.event = bus.seq
         log.writer.run = last.record  # runs have fewer numbers than records: none comes twice in a journal
-        self._detach = log.attach(events)
+        self._detach = log.attach(bus)
         self.opened = True
         described = self._describe()
         goes_on = last.record and not self.begins_again
         self.copy = _HistoryCopy.begin(self._conversation, self._known if goes_on else 0)
         if not last.record:
-            self.report(SessionInit, data=described)
+            self.report(events.SessionInit, data=described)
             return
         del described["systemPrompt"], described["toolSchemas"]  # said in its first record
         log.write(convert(described, records.SessionResumed))
@@ -292,14 +283,14 @@ class SessionLog(Struct, eq=False):
 
     def announce(self, message: Message, index: int) -> None:
         if isinstance(message, AssistantMessage) and message.metadata.get("compaction"):
-            self.report(CompactionMarked, message=message, epoch=self._conversation.epoch)
+            self.report(events.CompactionMarked, message=message, epoch=self._conversation.epoch)
         else:
-            self.report(HistoryMutation, message=message, index=index)
+            self.report(events.HistoryMutation, message=message, index=index)
 
     # --- what it learns -------------------------------------------------------------------------------------
 
     def record_decision(self, decision: JsonObject) -> None:
-        self.report(PermissionDecided, data=decision)
+        self.report(events.PermissionDecided, data=decision)
 
     def record_original(self, call: PreparedCall, result: ToolResult) -> None:
         """What a tool gave before hooks changed it."""
@@ -307,9 +298,9 @@ class SessionLog(Struct, eq=False):
 
     def record_hooks(self, outcome: HookOutcome, call_id: str) -> None:
         data = {"hook": outcome.event, "callId": call_id or None, "outcome": to_builtins(outcome)}
-        self.report(HookExecuted, data=data)
+        self.report(events.HookExecuted, data=data)
         for text in (*outcome.warnings, *outcome.system_messages):
-            self.tell(Noticed, message=text)
+            self.tell(events.Noticed, message=text)
 
     async def before_effects(self, call: PreparedCall) -> None:
         if self._event_log is not None and self.opened:
@@ -322,21 +313,21 @@ class SessionLog(Struct, eq=False):
 
     # --- events of the session itself -----------------------------------------------------------------------
 
-    def tell(self, kind: type[TurnEvent], **fields: Any) -> None:
+    def tell(self, kind: type[events.TurnEvent], **fields: Any) -> None:
         """For everybody."""
-        events = self._events
-        events.emit(kind(seq=events.next_seq(), **fields))
+        bus = self._events
+        bus.emit(kind(seq=bus.next_seq(), **fields))
 
-    def report(self, kind: type[ReplayEvent], **fields: Any) -> None:
+    def report(self, kind: type[events.ReplayEvent], **fields: Any) -> None:
         """For the journal."""
-        events = self._events
-        if events.wants(kind):
-            events.emit(kind(seq=events.seq, **fields))
+        bus = self._events
+        if bus.wants(kind):
+            bus.emit(kind(seq=bus.seq, **fields))
 
     def notice(self, sentence: str) -> None:
         """Something the user should know."""
         if sentence:  # nobody listens before, and a number that the journal lacks must not be given
-            self.when_open(partial(self.tell, Noticed, message=clean_sentence(sentence)))
+            self.when_open(partial(self.tell, events.Noticed, message=clean_sentence(sentence)))
 
     # --- the disk -------------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from msgspec import UNSET, Struct, field, to_builtins
 
 from robota.core.context import window_state
 from robota.core.events import PayloadKind
-from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, Json, JsonObject, Message, ToolCall
 from robota.core.model_call import ROUND_SEPARATOR
 from robota.core.tool_call import NOT_STARTED
@@ -33,6 +32,7 @@ from robota.sessions.journal.pieces import (
     NativeNumbers,
 )
 from robota.sessions.journal.port import JournalProblem
+from robota.sessions.store.message_codec import as_json
 
 LogEntry: TypeAlias = JsonObject
 """`timestamp`, `sessionId`, `event` and the fields of that event."""
@@ -342,11 +342,6 @@ def describe_structure(message: Message) -> JsonObject:
         "toolCallNames": [call.name for call in calls],
         "metadata": as_json(message.metadata),
     }
-
-
-def as_json(value: object) -> Json:
-    """The value as a reader of its JSON has it."""
-    return decode(encode(value))
 
 
 class LazyList(Sequence[Json]):

@@ -43,6 +43,15 @@ _AS_THEY_ARE = (
 """Events that are written as they are."""
 
 
+def _add_piece(log: EventLog, piece: StreamPiece) -> None:
+    log.stream.add(piece)
+
+
+def _take_task(log: EventLog, event: events.BackgroundTaskChanged) -> None:
+    if not is_only_shown(event):
+        log.take_any(event)
+
+
 class EventLog:
     """The events of one session on their way into its journal. Give it the bus of an agent with `attach`."""
 
@@ -67,8 +76,7 @@ class EventLog:
         self._synced_batch = 0
         self._syncing: asyncio.Lock | None = None
         self.has_effects = False  # tools have changed the world since the last sync
-        self.failure = ""
-        """What could not be written, for another reason than the disk."""
+        self.failure = ""  # what could not be written, for another reason than the disk
 
     # --- what a session calls -------------------------------------------------------------------------
 
@@ -148,9 +156,6 @@ class EventLog:
 
     # --- the events of a run --------------------------------------------------------------------------
 
-    def take_piece(self, piece: StreamPiece) -> None:
-        self.stream.add(piece)
-
     def take_progress(self, piece: events.ToolProgressed) -> None:
         shown = self._shown[piece.call_id] = self._shown.get(piece.call_id, 0) + len(piece.text)
         if shown <= PROGRESS_KEPT:  # else it is only shown, under the number of whatever came before
@@ -221,10 +226,8 @@ class EventLog:
         )
         if extra is None:
             self._tools = event.tools
-        if extra is not None or not same or event.options is not None:
-            self.writer.write(record)
-        else:
-            self._hold(record)
+        write = self._hold if extra is None and same and event.options is None else self.writer.write
+        write(record)
 
     def take_response(self, event: events.ProviderResponseRaw) -> None:
         if event.kept:  # its message follows at once, with the rest of the stream
@@ -296,10 +299,6 @@ class EventLog:
             self.reach(event)
             self.writer.write(records.SubagentRecord(agent_id=event.agent_id, inner=to_builtins(event.inner)))
 
-    def take_task(self, event: events.BackgroundTaskChanged) -> None:
-        if not is_only_shown(event):
-            self.take_any(event)
-
     def take_any(self, event: Event) -> None:
         """An event that is written as it is."""
         self.reach(event)
@@ -311,7 +310,7 @@ class EventLog:
 EventLog.HANDLERS = {
     **dict.fromkeys(
         (events.TextDelta, events.ReasoningDelta, events.ToolInputDelta, events.ProviderNativeRawPayload),
-        EventLog.take_piece,
+        _add_piece,
     ),
     events.ToolProgressed: EventLog.take_progress,
     events.RunStarted: EventLog.take_start,
@@ -330,7 +329,7 @@ EventLog.HANDLERS = {
     events.HookExecuted: EventLog.take_data,
     **dict.fromkeys(_AS_THEY_ARE, EventLog.take_any),
     events.SubagentEvent: EventLog.take_subagent,
-    events.BackgroundTaskChanged: EventLog.take_task,
+    events.BackgroundTaskChanged: _take_task,
 }
 
 

@@ -16,15 +16,8 @@ from zlib import crc32
 from msgspec import UNSET, Raw, Struct, convert
 from msgspec.json import Decoder
 
-from robota.core.events import (
-    HistoryMutation,
-    PermissionDecided,
-    ProviderResponseRaw,
-    TextDelta,
-    ToolBatchStarted,
-    ToolEnded,
-    ToolStarted,
-)
+from robota.core import events
+from robota.core.events import TextDelta
 from robota.core.jsontext import encode
 from robota.core.messages import AssistantMessage, Message, SystemMessage, TokenUsage, ToolMessage
 from robota.core.reply import usage_metadata
@@ -98,11 +91,11 @@ class CallWriter(Struct, eq=False):
         self._arguments = tuple(call.arguments for call in message.tool_calls)
         self._results = []
 
-    def begin_batch(self, event: ToolBatchStarted) -> None:
+    def begin_batch(self, event: events.ToolBatchStarted) -> None:
         batch = records.Batch(mode=event.mode, max_concurrency=event.max_concurrency)
         self._batch = records.BatchBegan(run=self._writer.run, round=event.round, batch=batch)
 
-    def start(self, event: ToolStarted) -> None:
+    def start(self, event: events.ToolStarted) -> None:
         batch, self._batch = self._batch, None
         self.flush()
         at = place_of(event.call_id)[1]
@@ -116,7 +109,7 @@ class CallWriter(Struct, eq=False):
         )
         self._start_event = event.seq
 
-    def decide(self, event: PermissionDecided) -> bool:
+    def decide(self, event: events.PermissionDecided) -> bool:
         """Write the decision together with the start of its call; false if that is written already."""
         start, place = self._start, place_of(str(event.data["callId"]))
         if start is None or (start.round, start.index) != place:
@@ -125,7 +118,7 @@ class CallWriter(Struct, eq=False):
         self._write_start()
         return True
 
-    def end(self, event: ToolEnded) -> None:
+    def end(self, event: events.ToolEnded) -> None:
         record = self._result(event)
         simple = not event.metadata and event.error is None
         if simple and self._writer.redactor.are_plain((event.tool_name, event.content)):
@@ -133,7 +126,7 @@ class CallWriter(Struct, eq=False):
         else:
             self._writer.write(record)
 
-    def end_unstarted(self, event: ToolEnded) -> None:
+    def end_unstarted(self, event: events.ToolEnded) -> None:
         """A call that was never begun: its start, which was told for completeness, goes with its result."""
         record = self._result(event)
         start, self._start = self._start, None
@@ -142,7 +135,7 @@ class CallWriter(Struct, eq=False):
         self._writer.event = event.seq
         self._writer.write(record)
 
-    def _result(self, event: ToolEnded) -> records.CallEnded:
+    def _result(self, event: events.ToolEnded) -> records.CallEnded:
         record = records.CallEnded(
             run=self._writer.run,
             round=event.round,
@@ -337,13 +330,13 @@ class MessageWriter(Struct, eq=False):
     """The running checksum of the ids of all messages since the model's view began."""
     answer: str = ""
     """The words of the last answer."""
-    response: ProviderResponseRaw | None = None
+    response: events.ProviderResponseRaw | None = None
     """A reply whose message has not come yet."""
 
     def is_reply(self, message: Message) -> bool:
         return self.response is not None and self.response.response is message
 
-    def write(self, event: HistoryMutation, rest: Pieces | None) -> None:
+    def write(self, event: events.HistoryMutation, rest: Pieces | None) -> None:
         """`rest` is what was not written of the stream of a reply."""
         message, replied = event.message, self.is_reply(event.message)
         response, self.response = self.response, None
@@ -368,14 +361,14 @@ class MessageWriter(Struct, eq=False):
         else:
             self._writer.write(record)
 
-    def write_empty(self, event: ProviderResponseRaw, rest: Pieces | None) -> None:
+    def write_empty(self, event: events.ProviderResponseRaw, rest: Pieces | None) -> None:
         record = records.EmptyReply(
             run=self._writer.run, round=event.round, message=event.response, rest=rest
         )
         record.error = None if event.error is None else dict(event.error)
         self._writer.write(record)
 
-    def _write_result(self, message: ToolMessage, event: HistoryMutation) -> bool:
+    def _write_result(self, message: ToolMessage, event: events.HistoryMutation) -> bool:
         record = self._calls.shorten(message, event.index, event.round)
         if record is None:
             return False

@@ -33,18 +33,7 @@ from robota.sessions.journal.pieces import PROGRESS
 from robota.sessions.journal.port import Position
 from robota.sessions.journal.records import Record
 from robota.sessions.log import INJECTED
-from robota.sessions.replay.recorded import (
-    ASKED,
-    CLOSED,
-    DECISION,
-    RESULT,
-    START,
-    Action,
-    RecordedPiece,
-    RecordedReply,
-    RecordedRun,
-    Segment,
-)
+from robota.sessions.replay import recorded
 from robota.sessions.turn_steps import NOT_SUMMARISED
 
 INTERRUPTED = "interrupted"
@@ -90,7 +79,7 @@ class Recording:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.segments: list[Segment] = []
+        self.segments: list[recorded.Segment] = []
         self.spent_more = False
         """More was spent than it has: by subagents, which have journals of their own, or for calls that were
         not taken, where the provider did not report what it had used."""
@@ -120,10 +109,10 @@ class _Taker:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.conversation = ConversationFold()
-        self.segment: Segment | None = None
-        self.action = Action(records.SessionBegan())
-        self.run = RecordedRun()
-        self.reply: RecordedReply | None = None
+        self.segment: recorded.Segment | None = None
+        self.action = recorded.Action(records.SessionBegan())
+        self.run = recorded.RecordedRun()
+        self.reply: recorded.RecordedReply | None = None
         self.running = False
         """The agent is at work."""
         self.busy = False
@@ -167,7 +156,7 @@ class _Taker:
         return isinstance(record, records.MessageRecord | records.ToolMessageRecord) and not self.running
 
     def begin(self, record: Record, message: Message | None) -> None:
-        self.action = Action(record, message)
+        self.action = recorded.Action(record, message)
         self.busy, self.reply = isinstance(record, _LONG), None
         if self.segment is not None:
             self.segment.actions.append(self.action)
@@ -181,7 +170,7 @@ class _Taker:
         else:
             facts = replace(facts, system_prompt=self.system, tool_schemas=self.tools)
         before = Position(facts.seq - 1, self.position.event, self.position.closed)
-        self.segment = Segment(facts, before, Action(facts))
+        self.segment = recorded.Segment(facts, before, recorded.Action(facts))
         self.recording.segments.append(self.segment)
         self.action = self.segment.start
         self.running, self.busy, self.reply, self.conversation_id = False, False, None, ""
@@ -190,7 +179,7 @@ class _Taker:
 
     def take_run_start(self, record: records.RunBegan) -> None:
         self.running, self.reply = True, None
-        self.run = self.action.run = RecordedRun()
+        self.run = self.action.run = recorded.RecordedRun()
         if record.conversation_id != self.conversation_id:
             self.conversation_id = record.conversation_id
             self.action.ids.append(record.conversation_id)
@@ -199,7 +188,7 @@ class _Taker:
 
     def take_run_continued(self, record: records.RunContinued) -> None:
         self.running, self.reply = True, None
-        self.run = self.action.run = RecordedRun()
+        self.run = self.action.run = recorded.RecordedRun()
         self.conversation_id, self.execution = record.conversation_id, record.execution_id
 
     def take_run_end(self, record: records.RunEnded) -> None:
@@ -219,7 +208,7 @@ class _Taker:
     # --- the model --------------------------------------------------------------------------------------
 
     def take_provider_request(self, record: records.RequestRecord) -> None:
-        self.reply = RecordedReply(sums_up=record.extra is not None)
+        self.reply = recorded.RecordedReply(sums_up=record.extra is not None)
         self.action.replies.append(self.reply)
         if record.extra is not None:
             self.action.draw(record.extra)
@@ -240,7 +229,7 @@ class _Taker:
     def take_server_tool(self, record: records.ServerToolRecord) -> None:
         self.add_piece(ServerToolChunk(record.tool_name, record.input))
 
-    def add_piece(self, piece: RecordedPiece) -> bool:
+    def add_piece(self, piece: recorded.RecordedPiece) -> bool:
         """Add to the reply under way; false if there is none."""
         if self.reply is None or self.reply.closed:
             return False
@@ -274,7 +263,7 @@ class _Taker:
         self.note_overflow()
         self.run.marks += self.running
         self.action.draw(UserMessage("", id=record.message_id, timestamp=record.asked_at))
-        self.reply = reply = RecordedReply(sums_up=True)
+        self.reply = reply = recorded.RecordedReply(sums_up=True)
         self.action.replies.append(reply)
         reply.pieces += self.action.take_late_swaps(record.model)
         reply.pieces += [TextChunk(record.content)] if record.content else []
@@ -310,7 +299,7 @@ class _Taker:
     def take_tool_start(self, record: records.CallBegan) -> None:
         batch = self.batch(record)
         self.action.starts[batch] = self.action.starts.get(batch, 0) + 1
-        self.action.order_of(batch).add(f"{batch}-{record.index}", START)
+        self.action.order_of(batch).add(f"{batch}-{record.index}", recorded.START)
 
     def take_tool_result(self, record: records.CallEnded) -> None:
         batch = self.batch(record)
@@ -319,7 +308,7 @@ class _Taker:
         if record.error_code == NOT_STARTED:
             return  # told when the batch was settled, in no order of its own
         self.run.marks += 1
-        self.action.order_of(batch).add(call_id, RESULT)
+        self.action.order_of(batch).add(call_id, recorded.RESULT)
 
     def take_tool_original(self, record: records.OriginalResult) -> None:
         self.action.originals[record.call_id] = record.result
@@ -328,15 +317,15 @@ class _Taker:
         batch = self.batch(record)
         call_id = f"{batch}-{record.index}"
         self.action.decisions[call_id] = record.verdict
-        self.action.order_of(batch).add(call_id, DECISION)
+        self.action.order_of(batch).add(call_id, recorded.DECISION)
 
     def take_question_asked(self, record: records.QuestionRecord) -> None:
         self.action.questions[record.question.id] = record.question
-        self.note_question(record.question, record, ASKED)
+        self.note_question(record.question, record, recorded.ASKED)
 
     def take_question_closed(self, record: records.ClosedRecord) -> None:
         self.action.answers[record.id] = record
-        self.note_question(self.action.questions.get(record.id), record, CLOSED)
+        self.note_question(self.action.questions.get(record.id), record, recorded.CLOSED)
 
     def note_question(self, question: Question | None, record: Record, kind: str) -> None:
         call_id = "" if question is None else question.call_id

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
-from robota.core.jsontext import encode
+from robota.core.jsontext import decode, encode
 from robota.core.messages import (
     AssistantMessage,
     HistoryEntry,
@@ -41,7 +41,7 @@ _MILLISECONDS = 1e11
 
 
 def message_to_record(message: Message) -> JsonObject:
-    record: JsonObject = _as_json(message)
+    record: JsonObject = as_json(message)
     return record
 
 
@@ -79,10 +79,10 @@ def message_from_record(data: _Object, *, id: str = "", timestamp: datetime | No
 def history_entry_to_record(entry: HistoryEntry) -> JsonObject:
     return {
         "id": entry.id,
-        "timestamp": _as_json(entry.timestamp),
+        "timestamp": as_json(entry.timestamp),
         "category": entry.category,
         "type": entry.type,
-        "data": _as_json(entry.data),
+        "data": as_json(entry.data),
     }
 
 
@@ -134,8 +134,9 @@ def read_time(value: Json) -> datetime | None:
     return None
 
 
-def _as_json(value: Json) -> Json:
-    return msgspec.json.decode(encode(value))
+def as_json(value: object) -> Json:
+    """The value as a reader of its JSON has it."""
+    return decode(encode(value))
 
 
 def text_in(data: _Object, name: str) -> str:
