@@ -318,6 +318,32 @@ async def test_an_update_that_cannot_be_read_refuses_the_call(project: Path) -> 
     assert not (project / "a.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"behavior": "Allow"}, "the `behavior` 'Allow', which is neither allow nor deny"),
+        (None, "the `behavior` None, which is neither allow nor deny"),
+        (
+            {
+                "behavior": "allow",
+                "updatedPermissions": [{"type": "setMode", "mode": "plan", "destination": ["session"]}],
+            },
+            "`destination` is one of session, userSettings",
+        ),
+    ],
+)
+async def test_an_answer_in_another_form_is_a_no_that_says_why(
+    project: Path, answer: Frame | None, words: str
+) -> None:
+    async with connected(ScriptedProvider([WRITE], "Pity."), project, ASKING) as host:
+        host.prompt("write it")
+        host.answer(await host.until("can_use_tool"), answer)
+        await host.until("result")
+
+    assert words in host.shown("user")[0]["message"]["content"][0]["content"]
+    assert not (project / "a.txt").exists()
+
+
 async def test_a_choice_is_put_to_the_host_and_its_answer_reaches_the_model(project: Path) -> None:
     questions = [{"question": "Which?", "header": "Pick", "options": ["tea", "coffee"]}]
     script = ScriptedProvider([call("AskUserQuestion", questions=questions)], "Fine.")
@@ -755,7 +781,6 @@ async def test_a_session_that_cannot_be_made_is_a_result_and_exit_code_1(
         "[1, 2]",
         '"words"',
         '{"type": "user"}',
-        '{"type":"user","message":{"content":[{"type":"x"}]}}',
     ],
 )
 async def test_a_line_that_cannot_be_read_ends_the_connection_with_a_sentence(
@@ -783,17 +808,38 @@ async def test_blank_lines_unknown_frames_and_late_answers_are_passed_over(proje
         assert await host.finish() == 0
 
 
-@pytest.mark.parametrize("content", ["", "   ", [{"type": "text", "text": ""}]])
-async def test_a_prompt_of_nothing_is_an_error_result_and_the_connection_lives(
-    project: Path, content: Any
+def image(kind: str, data: str) -> list[Frame]:
+    return [{"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "The prompt is empty"),
+        (" \n", "The prompt is empty"),
+        ([{"type": "text", "text": ""}], "The prompt is empty"),
+        ([], "needs `content`: text, or a list of blocks"),
+        (None, "needs `content`: text, or a list of blocks"),
+        ([{"type": "x"}], "'x' is not one of them"),
+        (image("text/html", "aGk="), "not 'text/html'"),
+        (image("image/png", "no base64"), "is not base64"),
+        (image("image/png", ""), "is empty"),
+    ],
+)
+async def test_a_prompt_that_no_model_takes_is_an_error_result_and_the_connection_lives(
+    project: Path, content: Any, words: str
 ) -> None:
-    async with connected(ScriptedProvider("Hello.", "Hello."), project) as host:
+    provider = ScriptedProvider("Hello.")
+    async with connected(provider, project) as host:
         host.prompt(content)
-        await host.until("result")
+        refused = await host.until("result")
         host.prompt("hi")
         result = await host.until("result")
 
+    assert (refused["is_error"], refused["num_turns"]) == (True, 0)
+    assert words in refused["errors"][0]
     assert result["result"] == "Hello."
+    assert len(provider.requests[0].messages) == 2  # nothing of it stays in the conversation
 
 
 async def test_bytes_that_are_no_text_end_the_connection_with_a_sentence(

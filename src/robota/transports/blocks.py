@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterable
 
 from robota.core.errors import ValidationError
@@ -19,6 +20,9 @@ from robota.core.messages import (
     TokenUsage,
     ToolMessage,
 )
+
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""What models can look at."""
 
 
 def assistant_blocks(message: AssistantMessage) -> list[JsonObject]:
@@ -77,12 +81,15 @@ def _part_block(part: Part) -> JsonObject:
 
 
 def read_prompt(content: Json) -> Prompt:
-    """A prompt from the content of a `user` frame."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list) or not content:
+    """A prompt from the content of a `user` frame. What no service takes is refused: it would stay in the
+    conversation, and spoil every request after it."""
+    if not isinstance(content, str | list) or content == []:
         raise ValidationError("A user message needs `content`: text, or a list of blocks.")
-    return tuple(_read_part(block) for block in content)
+    prompt = content if isinstance(content, str) else tuple(_read_part(block) for block in content)
+    parts = (TextPart(prompt),) if isinstance(prompt, str) else prompt
+    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
+        raise ValidationError("The prompt is empty: a model can only be asked something.")
+    return prompt
 
 
 def _read_part(block: Json) -> Part:
@@ -90,11 +97,13 @@ def _read_part(block: Json) -> Part:
         case {"type": "text", "text": str(text)}:
             return TextPart(text)
         case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
-            return ImagePart(data, kind)
+            if kind not in IMAGES:
+                raise ValidationError(f"An image is of the type {', '.join(IMAGES)}, not {kind!r}.")
+            return ImagePart(_check_base64(data), kind)
         case {"type": "image", "source": {"type": "url", "url": str(url)}}:
             return ImageUriPart(url)
         case {"type": "document", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
-            return FilePart(data, kind, str(block.get("title") or ""))
+            return FilePart(_check_base64(data), kind, str(block.get("title") or ""))
         case {"type": "document", "source": {"type": "text", "data": str(text)}}:
             return TextPart(text)
     what = block.get("type") if isinstance(block, dict) else type(block).__name__
@@ -102,6 +111,15 @@ def _read_part(block: Json) -> Part:
         f"A prompt may have blocks of the types text, image and document; {what!r} is not one of them, or it "
         "lacks a field."
     )
+
+
+def _check_base64(data: str) -> str:
+    try:
+        if b64decode(data, validate=True):
+            return data
+    except ValueError as error:
+        raise ValidationError(f"The data of an image or a document is not base64: {error}.") from error
+    raise ValidationError("The data of an image or a document is empty.")
 
 
 def usage_fields(usage: TokenUsage) -> JsonObject:

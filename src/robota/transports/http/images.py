@@ -13,10 +13,11 @@ from starlette.types import ASGIApp
 
 from robota.core.errors import SessionNotFoundError
 from robota.sdk.past_images import PastImages
+from robota.transports.blocks import IMAGES
 from robota.transports.http.call import Call
 from robota.transports.http.replies import HEADERS, HttpError, reply
 from robota.transports.http.route import Route, at_both
-from robota.transports.http.turns import IMAGES, EventsQuery
+from robota.transports.http.turns import EventsQuery
 
 MOST_IMAGES = 1_000
 

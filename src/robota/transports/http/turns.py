@@ -17,6 +17,7 @@ from robota.sdk.commands.system.context import list_parts, show_part
 from robota.sdk.fuzzy import find
 from robota.sdk.project_files import ProjectFiles
 from robota.sdk.round_usage import list_rounds
+from robota.transports.blocks import IMAGES
 from robota.transports.http.call import Call
 from robota.transports.http.replies import HttpError, reply
 from robota.transports.http.route import Route, at_both
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 MOST_FILES = 50
 ClientId: TypeAlias = Annotated[str, Meta(max_length=64)]
-IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class Image(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -115,7 +115,7 @@ def _find_file(session: InteractiveSession, destination: Json) -> Place | None:
     """Where a destination is kept; `None` for the session."""
     if destination in (None, "session", "cliArg"):
         return None
-    known = _FILES.get(destination)
+    known = _FILES.get(destination) if isinstance(destination, str) else None
     if known is None:
         raise ValidationError(f"`destination` is one of session, {', '.join(_FILES)}, not {destination!r}.")
     places = session.project.places

@@ -147,6 +147,9 @@ class PermissionDesk:
             answer = {"behavior": "deny", "message": f"The permission callback failed: {error}"}
         finally:
             self._note_waiting(-1)
+        if answer.get("behavior") not in ("allow", "deny"):
+            wrong = f"The permission callback's answer has the `behavior` {answer.get('behavior')!r}"
+            return {"behavior": "deny", "message": f"{wrong}, which is neither allow nor deny."}
         if answer.get("behavior") == "deny" and answer.get("interrupt"):
             self._to_stop.add(question.call_id)
         return answer
