@@ -144,6 +144,19 @@ def test_the_doctor_names_what_is_wrong_and_the_command_that_mends_it(project: P
     assert "settings.json" in done.stdout
 
 
+def test_the_doctor_finds_nothing_broken_in_a_directory_that_is_not_trusted_yet(
+    project: Path, home: Path
+) -> None:
+    (project / ".mcp.json").write_text('{"mcpServers": {"calc": {"command": "calc"}}}')
+    with ModelServer("unused", models=("scripted",)).in_thread() as server:
+        done = robota("doctor", cwd=project, server=server, ROBOTA_HOME=str(home))
+
+    assert done.returncode == 0, done.stdout
+    assert "FAIL" not in done.stdout
+    assert done.stdout.count("is not trusted") == 1
+    assert "      robota, which asks; or robota --trust for one call\n" in done.stdout
+
+
 def test_the_doctor_goes_on_when_the_settings_cannot_be_read(project: Path, home: Path) -> None:
     home.mkdir(exist_ok=True)
     (home / "settings.json").write_text('{"model":')
