@@ -100,6 +100,10 @@ def test_numbers_are_read_as_programs_write_them() -> None:
     assert (options.max_budget_usd, options.max_turns, options.context_window) == (1e-07, 3, 8000)
 
 
+def test_a_name_has_one_line() -> None:
+    assert (read("--name", " the\n pears ").name, read("-p", "hi").name) == ("the pears", None)
+
+
 def test_the_environment_counts_less_than_the_command_line() -> None:
     options = read("--model", "mine", ROBOTA_MODEL="other", ROBOTA_BASE_URL="http://localhost:1/v1")
 
