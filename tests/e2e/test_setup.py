@@ -72,6 +72,7 @@ def test_the_first_start_asks_once_and_goes_on_with_what_was_decided(project: Pa
     with ModelServer("I am here.", models=("m-1",)).in_thread() as server:
         terminal = Terminal(project, ROBOTA_HOME=str(home))
         terminal.wait_for("Nobody answers yet")
+        terminal.wait_for("none is kept, and no\r\nmodel is here.")  # no word is broken
         terminal.wait_for("3  Another service")
         terminal.wait_for("to leave")
         terminal.type("9\n")
