@@ -100,6 +100,10 @@ def test_numbers_are_read_as_programs_write_them() -> None:
     assert (options.max_budget_usd, options.max_turns, options.context_window) == (1e-07, 3, 8000)
 
 
+def test_a_name_has_one_line() -> None:
+    assert (read("--name", " the\n pears ").name, read("-p", "hi").name) == ("the pears", None)
+
+
 def test_the_environment_counts_less_than_the_command_line() -> None:
     options = read("--model", "mine", ROBOTA_MODEL="other", ROBOTA_BASE_URL="http://localhost:1/v1")
 
@@ -140,6 +144,11 @@ def test_what_the_client_of_the_control_protocol_passes_is_understood() -> None:
         (("--settings", "nowhere.json"), "There is no settings file"),
         (("--print=yes",), "--print takes no value"),
         (("-x",), "There is no option -x"),
+        (("-v",), "There is no option -v; did you mean -V?"),
+        (("-m", "some-model"), "did you mean --model?"),
+        (("-mgpt", "hi"), "did you mean --model?"),
+        (("--full-auto",), "did you mean --permission-mode acceptEdits?"),
+        (("-C", "/tmp"), "did you mean cd DIR, and robota there?"),
         (("-c", "-r", "a"), "leave one of them out"),
         (("-p", "-r"), "needs a terminal"),
         (("--fork-session",), "add -c or -r"),

@@ -131,6 +131,27 @@ def test_resume_lists_sessions_and_shows_where_they_were(tmp_path: Path) -> None
     assert told == ["tell me of pears", "About pears.", "go on"]
 
 
+def test_resume_takes_the_name_of_a_session(tmp_path: Path) -> None:
+    with ModelServer("About pears.", "Still pears.").in_thread() as server:
+        first = open_terminal(tmp_path, server, "--name", "the pears")
+        first.type("tell me of pears\n")
+        first.wait_for("About pears.")
+        leave(first)
+        terminal = open_terminal(tmp_path, server)
+        terminal.type("/resume no such\n")
+        terminal.wait_for("There is no session no such")
+        terminal.wait_for("robota> ")
+        terminal.type("/resume the pears\n")
+        terminal.wait_for("> tell me of pears")
+        terminal.wait_for("robota> ")
+        terminal.type("go on\n")
+        terminal.wait_for("Still pears.")
+        leave(terminal)
+        told = [message["content"] for message in model_requests(server)[-1].body["messages"][1:]]
+
+    assert told == ["tell me of pears", "About pears.", "go on"]
+
+
 def test_a_command_may_be_changed_before_it_runs(tmp_path: Path) -> None:
     with ModelServer([call("Bash", command="touch wrong")], "Done.").in_thread() as server:
         terminal = open_terminal(tmp_path, server)

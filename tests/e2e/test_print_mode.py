@@ -74,6 +74,9 @@ def test_without_a_key_the_scripted_model_answers_and_says_what_it_is(tmp_path: 
         (("modle",), "did you mean robota model? If it is one: robota -- modle"),
         (("--verbose", "model"), "a command comes first on the line."),
         (("help",), "did you mean robota --help?"),
+        (("login",), "did you mean robota setup?"),
+        (("exec", "list the files"), 'did you mean robota -p "PROMPT"?'),
+        (("resume", "abc"), "did you mean robota -r?"),
         (
             ("-p", "x", "--permission-mode", "yolo"),
             "one of default, acceptEdits, plan, bypassPermissions, manual, auto, dontAsk, not 'yolo'",

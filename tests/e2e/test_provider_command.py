@@ -123,8 +123,17 @@ def test_a_key_is_kept_without_being_shown_and_used_at_its_own_host_only(tmp_pat
     assert (forgotten.returncode, forgotten.stdout) == (0, "The key of anthropic is forgotten.\n")
     assert (again.returncode, again.stdout) == (1, "No key is kept for anthropic; there are no others.\n")
     assert wrong.returncode != 0
-    assert "A key needs a name, and one line of text" in wrong.stderr
+    assert wrong.stderr.startswith("robota: No key came: run robota auth set anthropic in a terminal")
     assert KEY not in file.read_text()
+
+
+def test_a_key_for_nobody_is_kept_and_said_to_be(tmp_path: Path) -> None:
+    kept = robota(
+        "auth", "set", "opnai", cwd=tmp_path, stdin=f"{KEY}\n", ROBOTA_HOME=str(tmp_path / "robota")
+    )
+
+    assert kept.returncode == 0
+    assert "There is no provider 'opnai' yet, so nobody uses it" in kept.stderr
 
 
 def test_a_service_with_a_kept_key_is_served_like_one_with_a_variable(tmp_path: Path) -> None:

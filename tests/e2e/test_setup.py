@@ -72,6 +72,7 @@ def test_the_first_start_asks_once_and_goes_on_with_what_was_decided(project: Pa
     with ModelServer("I am here.", models=("m-1",)).in_thread() as server:
         terminal = Terminal(project, ROBOTA_HOME=str(home))
         terminal.wait_for("Nobody answers yet")
+        terminal.wait_for("none is kept, and no\r\nmodel is here.")  # no word is broken
         terminal.wait_for("3  Another service")
         terminal.wait_for("to leave")
         terminal.type("9\n")
@@ -142,6 +143,19 @@ def test_the_doctor_names_what_is_wrong_and_the_command_that_mends_it(project: P
     assert "FAIL  Nobody can answer: no key, no address, no model\n      robota setup\n" in done.stdout
     assert "alow" in done.stdout
     assert "settings.json" in done.stdout
+
+
+def test_the_doctor_finds_nothing_broken_in_a_directory_that_is_not_trusted_yet(
+    project: Path, home: Path
+) -> None:
+    (project / ".mcp.json").write_text('{"mcpServers": {"calc": {"command": "calc"}}}')
+    with ModelServer("unused", models=("scripted",)).in_thread() as server:
+        done = robota("doctor", cwd=project, server=server, ROBOTA_HOME=str(home))
+
+    assert done.returncode == 0, done.stdout
+    assert "FAIL" not in done.stdout
+    assert done.stdout.count("is not trusted") == 1
+    assert "      robota, which asks; or robota --trust for one call\n" in done.stdout
 
 
 def test_the_doctor_goes_on_when_the_settings_cannot_be_read(project: Path, home: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command import model_requests, place, robota
+from tests.support.driven import driven
 from tests.support.terminal import Terminal
 
 from robota.cli.subcommands import SUBCOMMANDS
@@ -61,6 +62,17 @@ def test_what_is_wrong_behind_a_subcommand_is_one_line(project: Path, words: str
 
 
 # --- sessions ---------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_one_row_whatever_it_is_called(project: Path) -> None:
+    with ModelServer("Ok.").in_thread() as server, driven(cwd=project, server=server) as host:
+        host.initialize(title="a\nb")
+        host.ask("hi")
+        host.finish()
+    listed = robota("sessions", "list", cwd=project)
+
+    assert listed.stdout.count("\n") == 1
+    assert "a b: hi" in listed.stdout
 
 
 def test_sessions_are_listed_shown_and_searched(project: Path, tmp_path: Path, talk: str) -> None:

@@ -144,6 +144,19 @@ def test_bytes_that_are_no_text_are_sent_as_signs_for_them(tmp_path: Path) -> No
     assert last_prompt(server) == "caf\ufffd \ufffd 한"
 
 
+def test_a_paste_that_would_turn_text_around_shows_that_it_does(tmp_path: Path) -> None:
+    text = "rm \u202egpj.a\u202c b"
+    with ModelServer("Ok.").in_thread() as server, open_terminal(tmp_path, server) as terminal:
+        ready(terminal)
+        terminal.paste(text)
+        terminal.until("rm <202e>gpj.a<202c> b")
+        terminal.type("\r")
+        terminal.until("Ok.")
+        assert leave(terminal) == 0
+
+    assert last_prompt(server) == text
+
+
 def test_five_megabytes_are_pasted_folded_and_sent_whole(tmp_path: Path) -> None:
     text = "".join(f"line {number:06}\n" for number in range(440_000))
     assert len(text) > 5_000_000

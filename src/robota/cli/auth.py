@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection
 
 import click
 
 from robota.cli.table import print_table
+from robota.core.errors import ConfigurationError
 from robota.providers.choice import KEYS
+from robota.providers.definitions import find_definition
 from robota.sdk.auth import KeyStore
 from robota.sdk.places import find_places
+from robota.sdk.settings import load_settings
 
 _PLACES = {"keyring": "in the keyring of the system", "environment": "as a reference"}
 
@@ -46,7 +50,18 @@ def set_key(name: str) -> None:
     keys = _store()
     asks = sys.stdin.isatty()
     key = click.prompt(f"Key of {name}", hide_input=True, err=True) if asks else sys.stdin.readline()
+    if not key.strip():
+        raise ConfigurationError(
+            f"No key came: run robota auth set {name} in a terminal, which asks, or pass the key on standard "
+            "input, in one line."
+        )
     print(f"The key of {name} is kept {_describe_place(keys, keys.set(name, key))}.")
+    if find_definition(name) is None and name not in _profiles():
+        print(
+            f"There is no provider {name!r} yet, so nobody uses it: robota provider list shows those that "
+            f"are there, and robota auth rm {name} forgets it.",
+            file=sys.stderr,
+        )
 
 
 @command.command("rm")
@@ -62,6 +77,10 @@ def remove_key(name: str) -> int:
 
 def _describe_place(keys: KeyStore, place: str) -> str:
     return _PLACES.get(place, f"in {keys.path}")
+
+
+def _profiles() -> Collection[str]:
+    return load_settings(find_places(), sources=("user",), trusted=False).profiles.profiles
 
 
 def _store() -> KeyStore:

@@ -127,8 +127,10 @@ async def _look_at_project(places: Places) -> list[Finding]:
             await session.ready()
         except RobotaError as error:
             return [Finding("fail", f"No session can be made here: {error}")]
-        found = [Finding("fail", str(problem)) for problem in session.problems]
         trust = session.project.trust
+        found = [  # that nothing acts before it is trusted is as it should be: a note below
+            Finding("fail", str(problem)) for problem in session.problems if problem.message != trust.notice
+        ]
         if trust.asks:
             wants = f"{places.shown(places.cwd)} is not trusted: what its files want does not act"
             found.append(Finding("note", wants, "robota, which asks; or robota --trust for one call"))

@@ -182,6 +182,25 @@ FOR_PROGRAMS: tuple[Flag, ...] = (
 anybody else all of them are a mistake."""
 
 
+OF_OTHERS = {
+    "-v": "-V",
+    "-m": "--model",
+    "-d": "--debug",
+    "-w": "--worktree",
+    "-s": "--sandbox",
+    "--yolo": "--dangerously-skip-permissions",
+    "--full-auto": "--permission-mode acceptEdits",
+    "--dangerously-bypass-approvals-and-sandbox": "--dangerously-skip-permissions --sandbox off",
+    "-a": "--permission-mode",
+    "--ask-for-approval": "--permission-mode",
+    "-C": "cd DIR, and robota there",
+    "--cd": "cd DIR, and robota there",
+    "-i": "a prompt that names the file, as in @picture.png",
+    "--image": "a prompt that names the file, as in @picture.png",
+}
+"""How options of other assistants, by which hands know them, are said here."""
+
+
 class Parsed:
     """What stood on a command line."""
 
@@ -263,6 +282,8 @@ def _find(known: dict[str, Flag], name: str, token: str = "") -> Flag:
     flag = known.get(name)
     if flag is not None:
         return flag
+    if meant := OF_OTHERS.get(name):
+        raise UsageError(f"There is no option {name}; did you mean {meant}?")
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
     wrong = token or name

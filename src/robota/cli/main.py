@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from robota.cli.module_cache import ModuleCache
 
 WRONG_USAGE = 2
+WORDS_OF_OTHERS = {
+    "help": "--help",
+    "version": "--version",
+    "login": "setup",
+    "logout": "auth rm NAME",
+    "exec": '-p "PROMPT"',
+    "resume": "-r",
+    "continue": "-c",
+    "fork": "-r --fork-session",
+}
+"""Words that are commands of other assistants, and what does the same here."""
 
 
 def run(signals: Signals, cache: ModuleCache | None) -> None:
@@ -117,8 +128,8 @@ def _check_words(parsed: Parsed) -> None:
 def _find_subcommand(word: str) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415 - for single words
 
-    if word in ("help", "version"):
-        return f"--{word}"
+    if meant := WORDS_OF_OTHERS.get(word):
+        return meant
     return next(iter(get_close_matches(word.casefold(), SUBCOMMANDS, 1, 0.75)), None)
 
 

@@ -123,6 +123,7 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
     return Options(
         **{name: value for name, value in values.items() if name in _AS_THEY_ARE},  # type: ignore[arg-type]
         debug=reading.text("debug_file") or "debug" in values,
+        name=" ".join((reading.text("name") or "").split()) or None,  # in one line, as /rename has it
         max_turns=reading.whole_number("max_turns", 0) or 0,
         context_window=reading.whole_number("context_window", LEAST_WINDOW),
         max_budget_usd=reading.number("max_budget_usd"),
@@ -152,7 +153,7 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
 
 _AS_THEY_ARE = frozenset((
     "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
-    "verbose", "no_tui", "continue_last", "resume", "fork", "name", "no_save", "worktree", "attach",
+    "verbose", "no_tui", "continue_last", "resume", "fork", "no_save", "worktree", "attach",
     "provider",
     "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "sandbox",
     "auto_allow", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "agent",

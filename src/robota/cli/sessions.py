@@ -16,6 +16,7 @@ from robota.core.jsontext import encode
 from robota.sdk.kept_sessions import SessionStore, create_project_session_store, find_session
 from robota.sdk.past_sessions import ExportFormat, export_session, load_record
 from robota.sdk.places import find_places
+from robota.sdk.view.neutral import neutral_line
 
 if TYPE_CHECKING:
     from robota.sdk.kept_sessions import SessionSummary
@@ -57,7 +58,8 @@ def _describe(summary: SessionSummary, everywhere: bool) -> Sequence[str]:
     count = "?" if summary.message_count is None else str(summary.message_count)
     what = summary.problem or (f"{summary.name}: " if summary.name else "") + summary.preview
     place = (find_places().shown(summary.cwd),) if everywhere else ()
-    return (summary.id, summary.updated_at[:16].replace("T", " "), f"{count:>4}", *place, what)
+    when = summary.updated_at[:16].replace("T", " ")
+    return (summary.id, when, f"{count:>4}", *place, neutral_line(what))  # or a name could pass for a row
 
 
 @command.command()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -278,5 +280,10 @@ async def _probe(definition: ProviderDefinition, config: ProviderConfig) -> Prob
 
 
 def _say(*lines: str) -> None:
+    """Lines, which break between words where people read them."""
+    width = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else 0
     for line in lines:
+        if width > 0 and len(line) > width:
+            indent = "     " if line.startswith("  ") else ""
+            line = fill(line, width, subsequent_indent=indent, break_long_words=False)
         print(line, file=sys.stderr)

@@ -24,8 +24,11 @@ def list_dialog(title: str, options: Iterable[Option]) -> Dialog:
     return Dialog(lines, tuple(options), guarded=False, filtered=True, closable=True)
 
 
-async def pick_session(app: FrontEnd) -> None:
-    """An earlier session in the place of this one."""
+async def pick_session(app: FrontEnd, wanted: str = "") -> None:
+    """An earlier session in the place of this one: that of an id or a name, or one of a list."""
+    if wanted:
+        await _open_session(app, wanted)
+        return
     kept = await app.host.list_sessions()
     if not kept:
         app.presenter.notice(app.words("sessions.none"))
@@ -45,10 +48,13 @@ async def pick_session(app: FrontEnd) -> None:
         for each in kept
     ]
     chosen = await app.dialogs.ask(list_dialog(app.words("sessions.title"), options))
-    if chosen is None:
-        return
+    if chosen is not None:
+        await _open_session(app, chosen)
+
+
+async def _open_session(app: FrontEnd, wanted: str) -> None:
     try:
-        app.adopt(await app.host.open_session(chosen), recap=True)
+        app.adopt(await app.host.open_session(wanted), recap=True)
     except RobotaError as error:
         app.presenter.error(str(error))
 

@@ -29,9 +29,12 @@ from prompt_toolkit.key_binding import KeyBindingsBase
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Layout
+from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import BaseStyle
+
+from robota.sdk.view.neutral import TURNING_SIGNS
 
 BEGIN_FRAME, END_FRAME = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output; terminals that do not know it ignore it."""
@@ -48,6 +51,8 @@ ESCAPE_SECONDS = 0.05
 """How long the rest of a key may take that begins with Esc."""
 RE_WRAPPING = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "WEZTERM_PANE", "ITERM_SESSION_ID")
 STDOUT = 1
+# Shown as what they are, like control characters: a text that was pasted is read before it is sent.
+Char.display_mappings.update((sign, f"<{ord(sign):04x}>") for sign in TURNING_SIGNS)
 
 
 class FrameOutput(Vt100_Output):

@@ -106,7 +106,7 @@ class Turns:
                 app.editing.refill(shown)
             if result.command is not None:
                 presenter.show_command(shown, result.command)
-                await self._carry_out(result.command)
+                await self._carry_out(result.command, shown)
         except SessionBusyError:
             app.editing.refill(shown)
         except RobotaError as error:
@@ -144,13 +144,13 @@ class Turns:
 
     # --- what commands want of a terminal -----------------------------------------------------------
 
-    async def _carry_out(self, answer: CommandResult) -> None:
+    async def _carry_out(self, answer: CommandResult, typed: str) -> None:
         app = self._app
         match answer.effect:
             case ExitRequested():
                 app.leave(0)
             case ResumePicker():
-                await pick_session(app)
+                await pick_session(app, typed.partition(" ")[2].strip())
             case ProviderChosen(profile):
                 app.presenter.notice(await app.host.use_provider(profile))
             case ResetRequested():

@@ -62,7 +62,7 @@ ROWS = (
         ),
     ),
     Row("permissions", "Current mode and what was allowed for the session", "permissions.permissions"),
-    Row("resume", "Resume a previous session", "conversation.resume"),
+    Row("resume", "Resume a previous session", "conversation.resume", "[id | name]"),
     Row("rename", "Rename the current session", "conversation.rename", "<name>"),
     Row("reset", "Delete settings and leave", "conversation.reset"),
     Row("usage", "What the session used: tokens, money, tools", "usage.usage", for_models=True),

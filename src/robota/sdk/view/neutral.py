@@ -11,10 +11,10 @@ import re
 from robota._lazy_pattern import lazy_pattern
 from robota.core.plain_text import strip_controls
 
-_TURNING = "\u061c\u202a-\u202e\u2066-\u2069"
+TURNING_SIGNS = "\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that make text appear in another order than it has."""
-_UNSAFE = lazy_pattern(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{_TURNING}\ud800-\udfff]")
-_TURNS = lazy_pattern(f"[{_TURNING}]")
+_UNSAFE = lazy_pattern(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{TURNING_SIGNS}\ud800-\udfff]")
+_TURNS = lazy_pattern(f"[{TURNING_SIGNS}]")
 _SURROGATES = range(0xD800, 0xE000)
 
 

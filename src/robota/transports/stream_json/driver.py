@@ -136,18 +136,7 @@ class Driver:
                 return  # a newer host may say more than is known here
 
     def _take_prompt(self, frame: JsonObject) -> None:
-        message = frame.get("message")
-        if not isinstance(message, dict):
-            raise ValidationError("A user frame needs `message`, an object with `content`.")
-        prompt: Prompt = ""
-        problem = ""
-        try:
-            prompt = read_prompt(message.get("content"))
-        except ValidationError as error:
-            problem = str(error)  # costs this turn, and not the conversation
-        uuid = frame.get("uuid")
-        known = uuid if isinstance(uuid, str) else ""
-        self._prompts.append(QueuedPrompt(prompt, known, frame.get("client_composed") is True, problem))
+        self._prompts.append(_read_prompt(frame))
         self._state.tell("running")
         # Behind an `initialize` that came right before it, and that says how the session is to be made.
         asyncio.get_running_loop().call_soon(self._held.begin)
@@ -332,3 +321,18 @@ def _read_frame(line: bytes) -> Json:
     except ValueError:
         line.decode()  # what is no text is no frame
         return decode_leniently(line)  # half characters and NaN, as json.dumps writes them
+
+
+def _read_prompt(frame: JsonObject) -> QueuedPrompt:
+    message = frame.get("message")
+    if not isinstance(message, dict):
+        raise ValidationError("A user frame needs `message`, an object with `content`.")
+    prompt: Prompt = ""
+    problem = ""
+    try:
+        prompt = read_prompt(message.get("content"))
+    except ValidationError as error:
+        problem = str(error)  # costs this turn, and not the conversation
+    uuid = frame.get("uuid")
+    known = uuid if isinstance(uuid, str) else ""
+    return QueuedPrompt(prompt, known, frame.get("client_composed") is True, problem)

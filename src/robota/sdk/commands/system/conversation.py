@@ -64,7 +64,9 @@ async def compact(host: InteractiveSession, args: str) -> CommandResult:
 
 
 def resume(host: InteractiveSession, args: str) -> CommandResult:
-    return CommandResult("Choose a session to resume.", effect=ResumePicker())
+    wanted = " ".join(args.split())
+    words = f"Going on with {wanted}." if wanted else "Choose a session to resume."
+    return CommandResult(words, effect=ResumePicker())
 
 
 def rename(host: InteractiveSession, args: str) -> CommandResult:
