@@ -144,6 +144,8 @@ def _decide_value(place: Place, ahead: str, ends: bool) -> Decision | None:
         return decide_cookie(place.lead, ahead, ends) if place.strength is Strength.FULL else None
     if place.sign == ">":
         return _decide_element(place, ahead, ends)
+    if ahead[0] == "[" and place.strength is Strength.MANY:
+        return _decide_list(ahead)
     return _decide_variable(place, ahead, ends)
 
 
@@ -265,6 +267,21 @@ def _decide_variable(place: Place, ahead: str, ends: bool) -> Decision | None:
     if whole == ahead and not (ends and value != whole):
         return 0, len(ahead), _VALUE_TAIL, REDACTED
     return 0, len(value), None, REDACTED
+
+
+def _decide_list(ahead: str) -> Decision | None:
+    """`passwords = ["value", "value"]`"""
+    found = _LIST.match(ahead)
+    stated = found and any(
+        looks_chosen(text) and not is_stand_in(text) for text in _ITEM.findall(ahead[: found.end()])
+    )
+    return take(found) if found and stated else None
+
+
+_LIST = lazy_pattern(
+    r"\[\s{0,20}(?P<secret>([\"'])[^\"'\\\n]{1,80}\2(?:\s{0,20},\s{0,20}\2[^\"'\\\n]{1,80}\2){0,20}),?\s{0,20}\]"
+)
+_ITEM = lazy_pattern(r"[\"']([^\"']{1,80})[\"']")
 
 
 def _decide_parameter(place: Place, value: str, length: int) -> Decision | None:

@@ -192,6 +192,7 @@ _PROGRAMS = {
     "N": lazy_pattern(r"\bssh-keygen\s"),
     "b": lazy_pattern(r"\b(?:curl|gh secret set)\s"),
 }
+_PUTTY = lazy_pattern(r"\b(?:plink|pscp|psftp|putty)(?:\.exe)?\s[^\n]{0,160}\Z")
 _GLUES = lazy_pattern(
     r"\bmy(?:sql|cli)|mariadb|sshpass|\bldap|\b(?:7za?|rar|unrar|sqlcmd)\s|\b(?:docker|podman)\b.* login\s"
 )
@@ -205,6 +206,8 @@ def _user(before: str, ahead: str, ends: bool) -> Decision | None:
     if line.rstrip(" =").endswith(("--body", "--value")):
         stores = _STORES.search(line) or ("put-parameter " in line and "SecureString" in line + ahead)
         return next_word(before, ahead, ends) if stores else None
+    if line.rstrip(" =").endswith("creds"):
+        return _password(before, ahead, ends)
     if not _CLIENT.search(line):
         return None
     return (decide_cookie if line.rstrip(" =").endswith("cookie") else _login)(before, ahead, ends)
@@ -325,7 +328,7 @@ COMMANDS: tuple[Rule, ...] = (
         )
         for quote in "\"'"
     ),
-    Rule("--", r"(?:user|proxy-user|auth|cookie|body|value)[ =] {0,3}", _user),
+    Rule("--", r"(?:user|proxy-user|(?:src-|dest-)?creds|auth|cookie|body|value)[ =] {0,3}", _user),
     # Other words of a command
     *(
         Rule(literal, rest + _DIRECTIVE, _directive, needs=NEEDS, folded=True)
@@ -358,12 +361,23 @@ COMMANDS: tuple[Rule, ...] = (
     ),
     Rule("pass:", r"(?=\S)", _from_pass, needs=("pass",)),
     Rule("ConvertTo-SecureString ", r"(?:-String )?(?=\\{0,7}[\"'])", next_word, needs=("securestring",)),
-    Rule(
-        "sqlplus ",
-        r"(?:-\w{1,8} )?\w{1,40}/(?=(?:\"[^\"\n]{1,40}\"|[^\s/@$]{1,80})@)",
-        until_at,
-        needs=("@",),
+    *(
+        Rule(
+            program,
+            r"(?:-\w{1,8} |userid=)?\w{1,40}/(?=(?:\"[^\"\n]{1,40}\"|[^\s/@$]{1,80})@)",
+            until_at,
+            needs=("@",),
+        )
+        for program in ("sqlplus ", "expdp ", "impdp ", "sqlldr ", "rman target ")
     ),
+    Rule(
+        "bundle config ",
+        r"(?:set )?(?:--\w{5,6} )?[\w.-]{3,60} (?=[^\s:/]{1,60}:[^\s/])",
+        _password,
+        needs=("config",),
+    ),
+    Rule(" -pw ", r"(?=[^\s-])", after(_PUTTY, next_word), needs=("pw",)),
+    Rule("setapikey ", r"(?=\S)", issued_argument, needs=("apikey",), folded=True),
     Rule("::add-mask::", r"(?=\S)", _argument),
     # Calls and SQL
     Rule(

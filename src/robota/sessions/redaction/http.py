@@ -138,7 +138,7 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
 
 
 _URL_PASSWORD = lazy_pattern(
-    r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*-])"
+    r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*/-])"
 )
 _VARIABLE = lazy_pattern(r"(?:[A-Z]+[_-])*(?:PASS(?:WORD|WD|PHRASE)?|PWD?|SECRET|TOKEN|KEY)")
 _URL_USER = lazy_pattern(r"[A-Za-z0-9_-]{20,}")

@@ -139,10 +139,7 @@ _PLURALS = word_set(
 NEEDS = ("pass", "pw", "psk", "secret", "token", "key", "cred", "cookie", "auth", "bearer")
 """Every name of a secret has one of them in it."""
 STEMS = {
-    **{
-        stem: "pw" if "pw" in stem else stem
-        for stem in (*NEEDS[:1], *NEEDS[2:], "pwd", "bindpw", "rootpw", "_pw")
-    },
+    **{stem: "pw" if "pw" in stem else stem for stem in (*NEEDS[:1], *NEEDS[2:], "pwd", "pw")},
     "_salt": "key",  # they come together
 }
 """What their names end in, each with what a text must hold for it."""
@@ -247,6 +244,8 @@ def _other_strength(last: str, owner: str, words: list[str], *, upper: bool) -> 
         return Strength.TEXT
     if last.endswith("pass") and (last == "pass" or last.removesuffix("pass") in _PASS_OWNERS):
         return Strength.TEXT if last != "pass" or owner in _PASS_OWNERS else Strength.WEAK
+    if last == "pw":
+        return Strength.WEAK
     if last == "auth" and owner == "bearer":
         return Strength.TEXT
     if last == "bearer" or (last == "auth" and owner in ("", "http", "proxy", "basic", "bearer", "user")):

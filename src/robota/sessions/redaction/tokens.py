@@ -58,7 +58,10 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("ha", r"(?:hf|api_org)_(?=[a-z]{0,29}[A-Z])(?!(?:[a-z]{2,}[A-Z]){3}|[xX]{4})[A-Za-z]{30}"),
     ("A", r"A3-(?!X{4})[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     ("a", rf"access-(?:sandbox|development|production)-{_UUID}"),
-    ("k", rf"key_{_HEX}{{64}}(?![A-Za-z0-9])|key-{_HEX}{{32}}(?![A-Za-z0-9])"),
+    (
+        "k",
+        rf"key_{_HEX}{{64}}(?![A-Za-z0-9])|key-(?=[a-z]{{0,20}}[0-9])(?=[0-9]{{0,20}}[a-z])[a-z0-9]{{32}}(?![A-Za-z0-9])",
+    ),
     ("s", rf"st\.{_HEX}{{24}}\.{_HEX}{{32}}\.{_HEX}{{32}}"),
     ("p", r"pk_\d{7,9}_[A-Z0-9]{32}(?![A-Za-z0-9])"),
     ("ps", rf"[ps]at\.{_TOKEN}{{20,24}}\.{_WORD}{{24}}\.{_WORD}{{20}}"),
@@ -100,7 +103,7 @@ _ANY_START = (
     rf"|{_WORD}{{36}}NRAL(?![A-Za-z0-9])|00D{_WORD}{{12}}![A-Za-z0-9._]{{60}}"
     rf"|\d{{15,16}}\|[A-Za-z0-9_-]{{27}}(?![A-Za-z0-9_-])|{_WORD}{{6}}_{_WORD}{{29}}_mmk(?![A-Za-z0-9])"
     # what stands behind the identifier that it belongs to, in a call or a path
-    rf"|{_HEX}{{32}}(?<=AC{_HEX}{{32}}[\"'], [\"']{_HEX}{{32}})"
+    rf"|{_HEX}{{32}}(?:(?<=AC{_HEX}{{32}}[\"'], [\"']{_HEX}{{32}})|(?<=AC{_HEX}{{32}}:{_HEX}{{32}}))"
     rf"|[a-z]{{2}}-(?<=/t/[a-z]{{2}}-){_HEX}{{8}}-{_HEX}{{4}}-{_TOKEN}{{22}}"
 )
 _BASE64_SHAPES = (

@@ -256,7 +256,14 @@ def is_prose(value: str) -> bool:
     """Whether a quoted text of several words is a sentence or a label, not a pass phrase."""
     if " " not in value.strip() or is_phrase(value):
         return False
-    return _STEM_WORD.search(value) is not None or value.rstrip()[-1:] in ".?!:…" or value[:1].isupper()
+    return (
+        _STEM_WORD.search(value) is not None
+        or value.rstrip()[-1:] in ".?!:…"
+        or (value[:1].isupper() and _INNER_SIGN.search(value) is None)
+    )
+
+
+_INNER_SIGN = lazy_pattern(r"[A-Za-z][$#^*!%][A-Za-z0-9]")
 
 
 PHRASE = r"(?=[A-Za-z ]{0,30}[0-9])[A-Za-z0-9]{2,12}(?: [A-Za-z0-9]{1,12}){1,2}"
