@@ -69,8 +69,7 @@ class EventLog:
         self._tools: Any = None
         self._web: Any = None
         self._model: tuple[str, str] | None = None
-        self._prompt: str | None = None
-        """That of the prompt that was accepted last."""
+        self._prompt: str | None = None  # the one that was accepted last
         self._before: records.PreRunRecord | None = None
         self._shown: dict[str, int] = {}  # characters of progress by call
         self._synced_batch = 0
@@ -273,10 +272,8 @@ class EventLog:
         record.run, record.outcome = self.writer.run, event.name
         if record.text == self.messages.answer:
             record.text = None  # the last answer, which is in the journal
-        if record.text or record.message:
-            self.writer.write(record)
-        else:
-            self.writer.write_clean(record)  # numbers, and names of ours
+        write = self.writer.write if record.text or record.message else self.writer.write_clean  # numbers
+        write(record)
 
     # --- what else there is ---------------------------------------------------------------------------
 

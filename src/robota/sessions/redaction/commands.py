@@ -192,7 +192,7 @@ _PROGRAMS = {
     "N": lazy_pattern(r"\bssh-keygen\s"),
     "b": lazy_pattern(r"\b(?:curl|gh secret set)\s"),
 }
-_PUTTY = lazy_pattern(r"\b(?:plink|pscp|psftp|putty)(?:\.exe)?\s[^\n]{0,160}\Z")
+_PUTTY = r"\b(?:plink|pscp|psftp|putty)(?:\.exe)?\s[^\n]{0,160}\Z"
 _GLUES = lazy_pattern(
     r"\bmy(?:sql|cli)|mariadb|sshpass|\bldap|\b(?:7za?|rar|unrar|sqlcmd)\s|\b(?:docker|podman)\b.* login\s"
 )
