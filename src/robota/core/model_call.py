@@ -114,6 +114,7 @@ class ModelCall:
                         timer.last = timer.now() + (chunk.delay if type(chunk) is RetryNotice else 0)
                     if control.aborted:
                         control.check()
+            control.check()  # the stream has ended: nothing is awaited before the answer is in
             outcome = "complete"
         except (Exception, asyncio.CancelledError) as error:
             if control.is_stopping and isinstance(error, asyncio.CancelledError):
