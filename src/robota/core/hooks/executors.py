@@ -11,11 +11,10 @@ import re
 import signal
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import anyio
 from anyio import to_thread
-from msgspec import Struct
 
 from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError
@@ -127,12 +126,14 @@ def timed_out(seconds: float) -> HookResult:
     return HookResult(exit_code=1, stderr="Hook timed out", failure=f"timed out after {seconds:g} s")
 
 
-class HttpExecutor(Struct, eq=False, kw_only=True):
+class HttpExecutor:
     """Posts the input as JSON; only a 2xx answer can decide. Never follows redirects, never sends cookies."""
 
-    type: ClassVar[str] = "http"
-    policy: AddressPolicy | None = None
-    tls: SSLContext | None = None
+    type = "http"
+
+    def __init__(self, *, policy: AddressPolicy | None = None, tls: SSLContext | None = None) -> None:
+        self._policy = policy
+        self._tls = tls
 
     async def execute(self, hook: HookDefinition, hook_input: Mapping[str, Json]) -> HookResult:
         limit = min(hook.timeout, HTTP_SECONDS)
@@ -147,7 +148,7 @@ class HttpExecutor(Struct, eq=False, kw_only=True):
         failure = ""
         try:
             request = _build_request(hook)
-            async with HttpClient(policy=self.policy or PUBLIC_ONLY, tls=self.tls) as client:
+            async with HttpClient(policy=self._policy or PUBLIC_ONLY, tls=self._tls) as client:
                 return await _read_reply(await client.send(request, body))
         except HttpError as error:
             failure = _describe(error, request.url.host)
