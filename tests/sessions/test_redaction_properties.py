@@ -86,6 +86,14 @@ def test_planted_secrets_do_not_survive_and_twice_changes_nothing_more(text: str
     assert not any(secret in once for secret in SECRETS)
 
 
+def test_a_doubled_quote_is_one_of_the_secret_wherever_it_stands() -> None:
+    redactor = Redactor()
+    for length in range(1, 400):
+        text = f"user: jane\npassword: 'a{'b' * length}''s end of it' # last\n"
+        assert redactor.text(text) == f"user: jane\npassword: '{REDACTED}' # last\n"
+        assert "".join(stream(redactor, text, [1, 7, length])) == redactor.text(text)
+
+
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | words
 names = st.sampled_from(["a", "tokens", "key", "author", "id", "path", "max_tokens", "count"]) | words
 plain_values = st.recursive(

@@ -28,6 +28,7 @@ from robota.core.shell.script import (
     ShellSyntaxError,
     Word,
     has_glob,
+    plain_word,
     spans_bracket,
 )
 
@@ -122,13 +123,16 @@ class ShellPattern(Struct, frozen=True):
     def reaches(self, words: Sequence[Word]) -> bool:
         """Whether the words say the same with options between them, in another order, or by another name of
         the program (`kubectl -v 6 delete x`, `make build deploy`, `pip3 install x`)."""
-        leading, name = self.leading, program_name(words[0].text)
+        leading, words = self.leading, _as_git(words)
+        name = program_name(words[0].text)
         if not leading or leading[0] not in other_names(name):
             return False
         short, same = _SHORT.get(leading[0], {}), _SAME_WORDS.get(leading[0], {})
         plain = name == "git" and leading[1:2] and leading[1][:1] != "-"  # a rule about a subcommand
         start = after_options(words) if plain else 1
         texts = [_shorten(same.get(word.text, word.text), short) for word in words[start:]]
+        if name == "git" and leading[1:2] == ("push",):
+            texts = _say_force(texts)
         passed: list[str] = []
         letters: set[str] = set()
         for wanted in (_shorten(same.get(text, text), short) for text in leading[1:]):
@@ -151,6 +155,20 @@ class ShellPattern(Struct, frozen=True):
         return self.denies(" ".join([*leading, *rest, *texts])) or self.denies(" ".join([*leading, *texts]))
 
 
+def _as_git(words: Sequence[Word]) -> Sequence[Word]:
+    """`git-push` is the program that `git push` starts."""
+    name = program_name(words[0].text)
+    if not name.startswith("git-") or words[0].pieces:
+        return words
+    return (plain_word("git"), plain_word(name[4:]), *words[1:])
+
+
+def _say_force(texts: list[str]) -> list[str]:
+    """The words of a push in which a plus before a branch forces it."""
+    at = next((index for index, text in enumerate(texts) if text[:1] == "+" and len(text) > 1), None)
+    return texts if at is None else [*texts[:at], "-f", *texts[at:]]
+
+
 def _climbs_out(key: str, directory: str) -> bool:
     """Whether a word that begins with a directory leads out of it."""
     return any(word.startswith(directory) and ".." in word.split("/") for word in key.split(" "))
@@ -158,8 +176,9 @@ def _climbs_out(key: str, directory: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def other_names(program: str) -> tuple[str, ...]:
-    """What a program is called, also without its version."""
-    return program, program.rstrip(_VERSION), _SAME.get(program, program)
+    """What a program is called, also without its version; one of git's own is git."""
+    same = "git" if program.startswith("git-") else _SAME.get(program, program)
+    return program, program.rstrip(_VERSION), same
 
 
 def _shorten(text: str, short: dict[str, str]) -> str:
@@ -271,6 +290,8 @@ def command_texts(command: Command) -> list[str]:
         texts.append(command.raw)
     if "/" in first:
         texts.append(" ".join([program_name(first), *plain[1:]]))
+    if "git-" in first and (name := program_name(first)).startswith("git-"):
+        texts.append(" ".join(["git", name[4:], *plain[1:]]))
     if command.assignments:
         texts.append(" ".join([*(each.raw for each in command.assignments), *plain]))
     if len(words) > 2 and plain[1][:1] == "-":

@@ -15,6 +15,8 @@ _LONGEST = 64  # words of a command that an option starts; keeps many such optio
 _STARTS = 24
 _NAMED = 12  # words of a command that a program unknown to us may start
 _WORDS = 400
+_MODULE = re.compile(r"(?:-[A-Za-z]*?m)?([A-Za-z_][\w.]*?)(?:\.__main__)?\Z")
+"""A module that python runs, also glued to its option (`-mpip`, `-Impip`)."""
 _BETWEEN = re.compile(r"[^\w./+=@%-]+")
 LANGUAGES = frozenset({
     "bun", "deno", "expect", "julia", "lua", "node", "osascript", "perl", "php", "pwsh", "python", "python2",
@@ -62,7 +64,11 @@ def _named_words(invocation: Invocation) -> Iterator[str]:
         each.body or (each.target.text if each.target else "") for each in invocation.command.redirections
     ]
     words = [word for text in texts for word in _BETWEEN.split(text) if word][:_WORDS]
+    is_python = invocation.program.startswith("py")
     for start, word in enumerate(words):
+        is_python = is_python or word.rpartition("/")[2].startswith("python")
+        if is_python and (module := _MODULE.match(word)):
+            yield " ".join([module[1], *words[start + 1 : start + _NAMED]])
         yield " ".join([word.rpartition("/")[2], *words[start + 1 : start + _NAMED]])
 
 

@@ -19,7 +19,9 @@ from robota.sessions.redaction.rules import (
     Decision,
     RunTail,
     StringTail,
+    Tail,
     find_close,
+    may_go_on,
     move,
     take,
 )
@@ -131,7 +133,46 @@ def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision 
         return None
     close = sign["close"].rstrip("]").removesuffix("%5D").removesuffix("%5d")
     place = Place(name, lead, strength, sign["sign"], close, not sign["space"] and not sign["gap"])
-    return move(_decide_value(place, ahead[sign.end() :], ends), sign.end())
+    rest = ahead[sign.end() :]
+    items = _decide_items(place, sign["gap"], rest, ends) if "\n" in sign["gap"] else None
+    return move(items or _decide_value(place, rest, ends), sign.end())
+
+
+def _decide_items(place: Place, gap: str, ahead: str, ends: bool) -> Decision | None:
+    """`passwords:`, and below it a list of YAML: from its first item on, as far as it goes."""
+    indent = gap.rpartition("\n")[2]
+    if not indent.endswith("- ") or place.strength < Strength.TEXT:
+        return None
+    tail = _ItemsTail(indent=indent)
+    end, is_cut = tail.consume(ahead, 0, final=ends)
+    items = ahead[:end].replace("\r", "").split("\n" + indent)
+    known = list(map(_YAML_ITEM.fullmatch, items[:-1] if is_cut else items))
+    texts = [found[1].strip("\"'") for found in known if found]
+    if len(items) < 2 or len(texts) < len(known):
+        return None
+    if not any(looks_chosen(text) and not (is_stand_in(text) or is_code(text)) for text in texts):
+        return None
+    return 0, end, tail if is_cut else None, REDACTED
+
+
+class _ItemsTail(Tail):
+    """The rest of a list of YAML whose items stand behind such an indent."""
+
+    indent: str
+    level: int = 0
+
+    def inside(self, level: int) -> _ItemsTail:
+        return _ItemsTail(indent=self.indent, level=level)
+
+    def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
+        line = r"\\+n" if self.level else r"\r?\n"
+        within = r"[^\n\"\\]|\\+[^n]" if self.level else r"[^\r\n]"
+        found = re.compile(rf"(?:{within}|{line}{re.escape(self.indent)}(?=\S))*+").match(text, position)
+        end = found.end() if found else position
+        return end, not final and len(text) - end < len(self.indent) + self.level + 4
+
+
+_YAML_ITEM = lazy_pattern(r"([\"'].+|\$\{[^{}\s]*\}|[^\s\"'{}\[\]]*[^\s\"'{}\[\]:])[ \t]*(?:#[^\n]*)?")
 
 
 def _decide_value(place: Place, ahead: str, ends: bool) -> Decision | None:
@@ -189,7 +230,8 @@ def _read_string(ahead: str, opening: re.Match[str]) -> tuple[str, Decision]:
     end = find_close(ahead, start, quote, level)
     if end < 0:
         return ahead[start:], (start, len(ahead), StringTail(quote, level), REDACTED)
-    return ahead[start:end], (start, end, None, REDACTED)
+    tail = StringTail(quote, level) if level == 0 and may_go_on(ahead, end) else None
+    return ahead[start:end], (start, end, tail, REDACTED)
 
 
 def _complains(ahead: str) -> bool:

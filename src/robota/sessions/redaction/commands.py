@@ -25,7 +25,9 @@ from robota.sessions.redaction.values import (
 
 # --- the next word ---
 
-_QUOTED = r"(?P<open>\\{0,7}[\"'])(?P<secret>[^\"'\\\n]{1,120})(?=(?P=open))"
+_DOUBLED = r"(?<=[\w ])(?:''|\"\")(?=[\w ])"
+"""A quote within quotes, as SQL and YAML write it."""
+_QUOTED = rf"(?P<open>\\{{0,7}}[\"'])(?P<secret>(?:[^\"'\\\n]|{_DOUBLED}){{1,120}})(?=(?P=open))"
 _BARE = r"(?:[^\s\"'`\\]|\\[!$&*#@])"  # signs that a shell would read are escaped
 _BARE_WORD = rf"[\"']?(?P<secret>{_BARE}+)"
 _BARE_TAIL = RunTail(_BARE, look=2)
@@ -208,6 +210,8 @@ def _user(before: str, ahead: str, ends: bool) -> Decision | None:
         return next_word(before, ahead, ends) if stores else None
     if line.rstrip(" =").endswith("creds"):
         return _password(before, ahead, ends)
+    if "netlify " in line and line.rstrip(" =").endswith("-auth"):
+        return next_word(before, ahead, ends)
     if not _CLIENT.search(line):
         return None
     return (decide_cookie if line.rstrip(" =").endswith("cookie") else _login)(before, ahead, ends)
@@ -259,16 +263,20 @@ def _logged_in(before: str, ahead: str, ends: bool) -> Decision | None:
     """`wandb login …`; `machine h login u password …` of .netrc; `smtp.login("user", "…")`"""
     if "(" in before[-90:].rpartition("login")[2]:
         return _argument(before, ahead, ends)
-    if before.endswith(("login ", "login=")):
+    if _SONAR.search(before[-20:]):
+        return issued_argument(before, ahead, ends)
+    if before.endswith("login "):
         return issued_argument(before, ahead, ends) if _TOKEN_LOGIN.search(before) else None
     return _argument(before, ahead, ends) if _MACHINE.search(before) else None
 
 
 _LOGIN = (
     r"(?: (?:\S{1,60}\s{1,8}password )?(?=[^\s-])"
-    r"|(?<=sonar\.login)=(?=[0-9a-z_]{32})|(?<=\.login)\((?=\\{0,7}[\"'])[^,()\n]{3,80},\s{0,4}(?=\\{0,7}[\"']))"
+    r"|(?<=sonar\.login)=\\{0,7}[\"']?(?=[\w-]{8})|(?<=\.login)\((?=\\{0,7}[\"'])[^,()\n]{3,80},\s{0,4}(?=\\{0,7}[\"']))"
 )
-_TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z|sonar\.login=\Z")
+_TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z")
+_SONAR = lazy_pattern(r"sonar\.login=\\*[\"']?\Z")
+"""It takes a user's name, too."""
 _MACHINE = lazy_pattern(r"\bmachine \S+\s+login \S+\s+password \Z")
 _from_pass = after(
     r"-pass(?:in|out)? [\"']pass:\Z",
@@ -307,7 +315,9 @@ _upper_pass = after(
     after(r"(?:> |(?:\n|\A)[ \t]{0,8}|[\"'])PASS \Z", chosen_word),
 )
 """`PASSWORD '…'` of SQL, `PASS …` of FTP and POP"""
-_net_use = after(r"(?i)net user \S+ \Z", chosen_argument, after(r" \\{2,8}\S+ \Z", next_word))
+_share = after(r"\w \\{2,8}\S+ \Z", _next_argument(looks_chosen), after(r" \\{2,8}\S+ \Z", next_word))
+_net_use = after(r"(?i)net user \S+ \Z", chosen_argument, _share)
+"""`net user jane password`, `net use \\\\host\\share password`, `net use z: \\\\host\\share password`"""
 _NET_USE = r"(?i)\bnet use [^\n]{1,200}\Z"
 
 COMMANDS: tuple[Rule, ...] = (
@@ -346,9 +356,15 @@ COMMANDS: tuple[Rule, ...] = (
     ),
     Rule("<<<", r" ?(?=\S)", after(rf"{_READERS}[^|\n]*<<< ?\Z", next_word), needs=("<",)),
     Rule("login", _LOGIN, _logged_in),
+    Rule("influx ", r"(?:[^\n|;&]{0,120}? )?-t[ =](?=[^\s-])", next_word, needs=(" -",)),
     Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("/",)),
     Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
-    Rule("net use", r"(?:r \S{1,40}| \S{1,20} \S{3,80}) (?=[^\s/*])", _net_use, folded=True),
+    Rule(
+        "net use",
+        r"(?:r \S{1,40}| \\{2,8}[^\s\\]\S{2,80}| \S{1,20} \S{3,80}) (?=[^\s/*])",
+        _net_use,
+        folded=True,
+    ),
     Rule("rabbitmqctl ", r"(?:add_user|change_password) \S{1,40} ", next_word, needs=("user", "pass")),
     Rule("/p:", r"(?=\S)", after(r"freerdp\w? [^\n]{1,160}\Z", _argument), needs=("/",)),
     Rule("user.info=", r"[^\s:]{1,60}:(?=\S)", _argument, needs=("auth",)),

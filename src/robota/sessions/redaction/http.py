@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robota._lazy_pattern import lazy_pattern
-from robota.sessions.redaction.rules import REDACTED, Decision, Rule, RunTail, follows, take
+from robota.sessions.redaction.rules import AHEAD, REDACTED, Decision, Rule, RunTail, follows, take
 from robota.sessions.redaction.values import (
     has_digit,
     is_code,
@@ -57,11 +57,24 @@ def decide_authorization(ahead: str) -> Decision | None:
 _CLEARED = lazy_pattern(
     r"(?i)[^=;]+=(?:deleted)?(?:; ?(?:max-age|path|domain|expires|samesite|httponly|secure)\b|\Z)"
 )
+_PREFERENCE = lazy_pattern(
+    r"(?i)(?:theme|color[-_]?(?:scheme|mode)|lang(?:uage)?|locale)=(?:dark|light|auto|system|[a-z]{2}(?:[-_][a-z]{2})?)"
+    r"(?:; ?(?:(?:max-age|path|domain|expires|samesite)=[^\s;]{0,40}|httponly|secure|partitioned))*"
+)
+
+
+def _is_preference(cookie: str) -> bool:
+    """Whether a cookie only says how a page is shown; a longer one may go on behind what is seen."""
+    return len(cookie) < AHEAD // 2 and _PREFERENCE.fullmatch(cookie) is not None
+
+
 decide_cookie = follows(
     r"\\*[\"'`]?(?P<secret>[^\s=;,\"'\\<>(){}\[\]]{1,80}=[^\s;,\"'\\<>]*"
     r"(?:; ?[^\s=;\"'\\<>]+(?:=[^\s;\"'\\<>]*)?)*)",
     RunTail(r"[^\s;,\"'\\<>]|; ?(?=[^\s;\"'\\<>])", look=3),
-    looks=lambda secret: not is_placeholder(secret.partition("=")[2]) and not _CLEARED.match(secret),
+    looks=lambda secret: (
+        not (is_placeholder(secret.partition("=")[2]) or _CLEARED.match(secret) or _is_preference(secret))
+    ),
 )
 """The value of a Cookie or Set-Cookie header."""
 
@@ -132,6 +145,8 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
         return None
     if found["user"].isupper() and _VARIABLE.fullmatch(secret):
         return None
+    if _EXAMPLE.match(ahead):
+        return None
     if _URL_USER.fullmatch(found["user"]) and looks_issued(found["user"]):
         return found.start("user"), found.end("secret"), None, REDACTED
     return take(found)
@@ -140,6 +155,7 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
 _URL_PASSWORD = lazy_pattern(
     r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*/-])"
 )
+_EXAMPLE = lazy_pattern(r"user(?:name)?:pass(?:word)?@(?:localhost|127\.0\.0\.1)(?![\w.-])")
 _VARIABLE = lazy_pattern(r"(?:[A-Z]+[_-])*(?:PASS(?:WORD|WD|PHRASE)?|PWD?|SECRET|TOKEN|KEY)")
 _URL_USER = lazy_pattern(r"[A-Za-z0-9_-]{20,}")
 _URL_TOKEN = lazy_pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")

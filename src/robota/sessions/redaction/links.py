@@ -43,6 +43,9 @@ _LINKS = (
     # - name: NAME\n  value: value      NAME:\n  value: value      variable "NAME" {\n default = "value"
     r"[\"']?\s{0,4}(?::|\{)?\s{0,40}(?:\n[+>-]?[ \t]{0,40}type\s{0,4}[:=][^\n]{0,40})?"
     r"\r?\n[+>-]?[ \t]{0,40}(?:value|default)\s{0,4}[:=][ \t]{1,4}[\"']?",
+    # variable "NAME" { type = string, default = "value"
+    r"[\"'][ \t]{0,4}\{[ \t]{0,4}(?:(?:type|description|sensitive|nullable)[ \t]{0,4}=[ \t]{0,4}"
+    r"(?:\\?\"[^\"\\\n]{0,60}\\?\"|[a-z]{1,20})[ \t,;]{1,4}){0,3}default[ \t]{0,4}=[ \t]{0,4}\\?\"",
     # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
     r"</(?:key|name)>\s{0,40}[+>]?\s{0,20}<(?:string|value)>(?:<string>)?|[\"']>"
     r"|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",

@@ -115,7 +115,21 @@ _may_match_again = lru_cache(maxsize=16)(may_match)
 
 
 def _without_escapes(encoded: str) -> str:
-    return encoded.replace("\\n", "\n").replace("\\t", "\t").replace("\\", "")
+    """Encoded JSON with its strings as they are when they are decoded: rules count their backslashes."""
+    doubled = "\\\\" in encoded
+    if doubled:
+        encoded = encoded.replace("\\\\", "\0")  # which JSON never holds as it is
+    for escape, meaning in _ESCAPES:
+        encoded = encoded.replace(escape, meaning)
+        if "\\" not in encoded:
+            break
+    return encoded.replace("\0", "\\") if doubled else encoded
+
+
+_ESCAPES = (
+    ("\\n", "\n"), ('\\"', '"'), ("\\t", "\t"), ("\\r", "\r"), ("\\b", "\b"), ("\\f", "\f"), ("\\", ""),
+)  # fmt: skip
+"""What follows a backslash in JSON, the usual first."""
 
 
 @cache

@@ -156,8 +156,10 @@ def deepen(backslashes: int, level: int) -> int:
     return ((backslashes + 1) << level) - 1
 
 
-def find_close(text: str, position: int, quote: str, level: int) -> int:
-    """Where the closing quote (with its backslashes) begins, or -1; a line end closes too."""
+def find_close(text: str, position: int, quote: str, level: int, *, begun: bool = False) -> int:
+    """Where the closing quote (with its backslashes) begins, or -1; a line end closes too. A doubled quote
+    is one of the text, unless the text would only begin with it; `begun` says that some of it came before."""
+    first = -1 if begun else position
     while True:
         found = text.find(quote, position)
         line = text.find("\n", position, found if found >= 0 else len(text))
@@ -168,9 +170,29 @@ def find_close(text: str, position: int, quote: str, level: int) -> int:
         start = found
         while start > 0 and text[start - 1] == "\\":
             start -= 1
+        if level == 0 and start == found > first and _is_doubled(text, found):
+            position = found + 2
+            continue
         if closes(found - start, level):
             return max(start, found - level) if found - start >= level else start
         position = found + 1
+
+
+def _is_doubled(text: str, quote: int) -> bool:
+    return (
+        text[quote : quote + 1] == text[quote + 1 : quote + 2] and _GOES_ON.match(text, quote + 2) is not None
+    )
+
+
+_GOES_ON = lazy_pattern(r"[^\s\"'`,;:)\]}>\\]| [\w ]")
+"""More of a text, and not what stands behind one."""
+_TO_CLOSE = 4
+"""How many characters must be seen, from a quote on, to know that it closes."""
+
+
+def may_go_on(text: str, close: int) -> bool:
+    """Whether too little is seen to know that a quote there is not the first of two."""
+    return text[close + 1 : close + 2] in ("", text[close : close + 1]) and len(text) - close < _TO_CLOSE
 
 
 class StringTail(Tail):
@@ -183,9 +205,9 @@ class StringTail(Tail):
         return StringTail(self._quote, deepen(self._level, level))
 
     def consume(self, text: str, position: int, *, final: bool) -> tuple[int, bool]:
-        end = find_close(text, position, self._quote, self._level)
+        end = find_close(text, position, self._quote, self._level, begun=True)
         if end >= 0:
-            return end, False
+            return end, not final and self._level == 0 and text[end] == self._quote and may_go_on(text, end)
         if final:
             return len(text), False
         stop = len(text)

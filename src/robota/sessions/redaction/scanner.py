@@ -226,8 +226,10 @@ def _unescape_ahead(ahead: str, places: list[int]) -> tuple[str, list[int]]:
     kept: list[int] = []
     position = 0
     for escape in _ESCAPE.finditer(ahead):
-        pieces += (ahead[position : escape.start()], _unescape(escape))
-        kept += (*places[position : escape.start()], places[escape.start()])
+        meaning = _unescape(escape)
+        pieces += (ahead[position : escape.start()], meaning)
+        kept += places[position : escape.start()]
+        kept += places[escape.start() : escape.start() + len(meaning)]
         position = escape.end()
     return "".join((*pieces, ahead[position:])), kept + places[position:]
 
