@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from robota.transports.stream_json.suggestions import suggest_rules
+from robota.transports.line_writer import LINE_LIMIT, encode_line
+from robota.transports.stream_json.permissions import suggest_rules
 from robota.transports.stream_json.transcript import project_key
-from robota.transports.wire import LINE_LIMIT, encode_line
 
 
 def test_a_frame_is_one_line_with_every_character_as_it_is() -> None:

@@ -1,7 +1,8 @@
 """The agent loop: ask the model, run the tools it wants, ask again, until it answers or a guard says stop.
 
-Read it from `Loop.run`. History is changed only between two awaits, so a cancellation at any await leaves a
-conversation that the next request can carry on with: what was streamed is committed, every call has a result.
+Read it from `Loop.run`; a run that a crash has cut begins with `resume` in the place of `start`. History is
+changed only between two awaits, so a cancellation at any await leaves a conversation that the next request
+can carry on with: what was streamed is committed, every call has a result.
 """
 
 from __future__ import annotations
@@ -71,15 +72,6 @@ RETRY_TEMPLATE = (
     "Answer again with nothing but the corrected JSON, without a code fence."
 )
 NO_TOOLS = Toolset()
-
-
-def take_news(agent: Robota) -> str | None:
-    """What the user should be told once: a window that is only assumed."""
-    model = agent.model
-    if not model or agent.noticed == model or agent.using.context_window or is_known_model(model):
-        return None
-    agent.noticed = model
-    return describe_unknown_model(model)
 
 
 class Loop:
@@ -352,6 +344,15 @@ async def resume(run: Loop, cut: CutRun) -> bool:
             return await run.goes_on()
         run.add([user_message(GO_ON, **recorder.identity(), metadata={"origin": "engine"})])
     return True
+
+
+def take_news(agent: Robota) -> str | None:
+    """What the user should be told once: a window that is only assumed."""
+    model = agent.model
+    if not model or agent.noticed == model or agent.using.context_window or is_known_model(model):
+        return None
+    agent.noticed = model
+    return describe_unknown_model(model)
 
 
 def leave_out_hosted(tools: tuple[ToolSchema, ...], hosted: NativeWebTools | None) -> tuple[ToolSchema, ...]:

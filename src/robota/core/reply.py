@@ -1,4 +1,6 @@
-"""One answer of the model as it comes in: what the chunks add up to besides the text itself."""
+"""One answer of the model as it comes in: what the chunks add up to besides the text itself; and `chat`, a
+whole answer where there is no conversation.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class _Job(Generic[T]):
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:
-    global _loop, _thread  # the one singleton of the package: a thread per call would not do
+    global _loop, _thread  # shared by the process: a thread per call would not do
     with _lock:
         if _loop is None or _thread is None or not _thread.is_alive():
             _loop = asyncio.new_event_loop()

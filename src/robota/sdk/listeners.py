@@ -1,15 +1,21 @@
-"""`session.on(name, function)`: events by the names that front ends know, with what they need of them."""
+"""`session.on(name, function)`: events by the names that front ends know, with what they need of them; and
+`open_follower`: events by their numbers, in batches, for whoever passes them on to somebody else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from robota.core.bus import EventBus, Unsubscribe, log_failure
 from robota.core.context import ContextWindowState
 from robota.core.errors import ConfigurationError
 from robota.core.events import EVENT_TYPES, ContextUpdated, TurnEvent
 from robota.core.given import suggest
+from robota.sessions.follow import Follower
+
+if TYPE_CHECKING:
+    from robota.sdk.interactive import InteractiveSession
 
 Listener: TypeAlias = Callable[[Any], object]
 
@@ -85,3 +91,8 @@ class Listeners:
                 listener(payload)
             except Exception:  # noqa: BLE001 - logged; one listener must not cost the others their event
                 log_failure(listener, name)
+
+
+def open_follower(session: InteractiveSession, after: int = 0) -> Follower:
+    """The events behind number `after`, whenever they happened; `close` it when nobody reads any more."""
+    return Follower(session.session.log, session.events, after)

@@ -135,7 +135,7 @@ def reload(
         session.log.tell(SettingsChanged, keys=tuple(changed), values=changed)
 
 
-# --- another model ---
+# --- another model -------------------------------------------------------------------------------------
 
 
 class Authors:

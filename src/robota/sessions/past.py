@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 
 class Past(Struct, eq=False):
+    """What is left of those processes to go on with."""
+
     results: dict[str, RunResult[Any]] = {}
     """How prompts ended that had an id, by that."""
     cut: CutConversation | None = None
@@ -93,7 +95,7 @@ def catch_up(session: Session, start: SessionStart) -> None:
     session.questions.known.update(start.answers)
 
 
-# --- what was spent ---
+# --- what was spent --------------------------------------------------------------------------------------
 
 USAGE_RECORDS = frozenset(kind.name for kind in (SummaryRecord, SubagentRecord, CallBegan, RunEnded))
 """Records that tell of requests, beside those that a conversation is made of."""

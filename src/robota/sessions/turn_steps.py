@@ -1,4 +1,6 @@
-"""What a session adds to each run of its agent: hooks, compaction, notes, all between rounds."""
+"""What a session adds to each run of its agent, all of it between rounds: hooks, compaction, messages that
+wait. A compaction that somebody asks for is made here too.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,9 @@ CONTINUE_AFTER_COMPACTION = (
     "The conversation was summarised because it no longer fitted. "
     "Go on with the task where the summary leaves off."
 )
-
-
-_NO_TIME = timestamp(0)
 NOT_SUMMARISED = "The conversation could not be summarised: "
+_NO_TIME = timestamp(0)
+"""Of messages that are only measured."""
 
 
 class TurnSteps:
@@ -77,6 +78,7 @@ class TurnSteps:
         self.words = ""
         """What the user typed."""
         self.shown: str | None = None
+        """What front ends show of it, if that may be other words than the model gets."""
         self.aborts = self.aborts_before = 0
         """All there were, and those before what is under way. Only ever counted up: a flag that is taken back
         when something begins would take an abort along that came just before."""

@@ -18,7 +18,7 @@ from robota.core.ports import new_uuid, utc_now
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt
 from robota.sdk.commands.run import carry_out
 from robota.sdk.execution import ExecutionResult
-from robota.sdk.following import open_follower
+from robota.sdk.listeners import open_follower
 from robota.transports.event_text import EventTexts
 from robota.transports.presence import Presence
 from robota.transports.reader import PastEvents, Reader

@@ -82,7 +82,7 @@ class CommandMatcher:
         if self._problem is None and files.shows_environment(self._command or ""):
             self._problem = "it reaches /proc, which shows the environment of processes"
 
-    # --- deny and ask ---
+    # --- deny and ask ----------------------------------------------------------------------------------
 
     def relevant(self, rules: RuleSet) -> Sequence[Rule]:
         together, reading = _together(rules), self._reading
@@ -181,7 +181,7 @@ class CommandMatcher:
         words = (substitute(word, where, home, assigned) for word in invocation.words)
         return command_items(tuple(words))
 
-    # --- allow ---
+    # --- allow -----------------------------------------------------------------------------------------
 
     def cover(self) -> Cover | Gap:
         if self._problem is not None:

@@ -156,7 +156,7 @@ def _resolve_files(call: PreparedCall, cwd: str) -> dict[str, str]:
     return found
 
 
-# --- where it is asked about ---
+# --- where it is asked about ---------------------------------------------------------------------------
 
 RuleSaver: TypeAlias = Callable[[str], Awaitable[None] | None]
 """Keeps a rule for the project."""

@@ -91,7 +91,7 @@ _LINE_START = lazy_pattern(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\
 _PAIR_BEFORE = lazy_pattern(r"[ \t;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
 _LOGIN = lazy_pattern(r"(?i)(?:\b|smtp_?)(?:user|username|login|email)\\*[\"']?\s*[:=]")
 
-# --- how a value is tied to its name ---
+# --- how a value is tied to its name -------------------------------------------------------------------
 
 _SIGN = lazy_pattern(
     r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\]|[ ]\[[*\w]{0,24}\])?"
@@ -378,7 +378,7 @@ def _closes_before(place: Place, quote: str, slashes: int, content: str) -> bool
 
 _GOES_ON = lazy_pattern(r"\s*[+%] |[)\],;}](?:[\s;,).:]|\Z)|\s*\+\s*\w|\.(?:format|join)\(")
 
-# --- whether a text in quotes is the secret itself ---
+# --- whether a text in quotes is the secret itself -----------------------------------------------------
 
 
 def is_harmless(place: Place, content: str) -> bool:
@@ -436,7 +436,7 @@ def states_text(place: Place, content: str, rest: str) -> bool:
 _NUMBERED = lazy_pattern(r"[A-Za-z].*?(?:\d{3}|\d[!@#$%^&*])")
 _PLAIN = lazy_pattern(r"[A-Za-z_][A-Za-z_.:-]*")
 
-# --- whether a word without quotes is ---
+# --- whether a word without quotes is ------------------------------------------------------------------
 
 
 def states_alone(place: Place, value: str) -> bool:

@@ -23,7 +23,7 @@ from robota.sessions.redaction.values import (
     looks_issued,
 )
 
-# --- the next word ---
+# --- the next word -------------------------------------------------------------------------------------
 
 _DOUBLED = r"(?<=[\w ])(?:''|\"\")(?=[\w ])"
 """A quote within quotes, as SQL and YAML write it."""
@@ -85,7 +85,7 @@ def _command(before: str) -> str:
 
 _CONTINUED = lazy_pattern(r"\\\r?\n[ \t]*")
 
-# --- options ---
+# --- options -------------------------------------------------------------------------------------------
 
 
 def _option(before: str, ahead: str, _ends: bool) -> Decision | None:
@@ -219,7 +219,7 @@ def _user(before: str, ahead: str, ends: bool) -> Decision | None:
 
 _STORES = lazy_pattern(r"\b(?:gh secret set|keyvault secret set)\s")
 
-# --- other words of a command ---
+# --- other words of a command --------------------------------------------------------------------------
 
 
 def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -289,7 +289,7 @@ _hashed = after(r"openssl passwd [\w -]{0,20}\Z", _argument, next_word)
 _signed = after(r" -hmac \Z", _argument, chosen_argument)
 """`openssl dgst -hmac key`, `createHmac('sha256', 'key')`, `hmac.new(b'key', …)`"""
 
-# --- calls and SQL ---
+# --- calls and SQL -------------------------------------------------------------------------------------
 
 _CONNECTS = (
     r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql)\.connect)"

@@ -255,7 +255,7 @@ def _other_strength(last: str, owner: str, words: list[str], *, upper: bool) -> 
     return Strength.NONE
 
 
-# --- the fields of a decoded value ---
+# --- the fields of a decoded value ---------------------------------------------------------------------
 
 _NAME_FIELDS = ("ParameterKey", "path", "name", "key", "header", "field", "variable", "Name", "Key", "k")
 _VALUE_FIELDS = ("ParameterValue", "value", "values", "val", "Value", "v", "defaultValue")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from robota.core.errors import RobotaError
 from robota.core.events import ToolEnded
 from robota.core.messages import Json, JsonObject
+from robota.core.permissions.rules import RuleProblem, parse_rule
 from robota.core.questions import (
     HOOK_ASKS,
     ChoiceAnswer,
@@ -19,7 +20,6 @@ from robota.core.questions import (
     Question,
 )
 from robota.transports.stream_json.host import Host, HostError
-from robota.transports.stream_json.suggestions import suggest_rules
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
@@ -162,3 +162,24 @@ class PermissionDesk:
     def _tool_use(self, question: Question) -> str:
         started = self._frames.running.get(question.call_id)
         return question.call_id if started is None else started.tool_call_id
+
+
+def suggest_rules(rule: str | None) -> list[JsonObject]:
+    """Rules that would make a question unnecessary, as updates that a host may send back."""
+    rules = [parsed for text in _split(rule or "") if not isinstance(parsed := parse_rule(text), RuleProblem)]
+    if not rules:
+        return []
+    listed = [{"toolName": each.tool, "ruleContent": each.pattern} for each in rules]
+    return [{"type": "addRules", "rules": listed, "behavior": "allow", "destination": "session"}]
+
+
+def _split(rules: str) -> Iterable[str]:
+    """Rules in one text, separated by commas that stand outside of parentheses."""
+    depth, begin = 0, 0
+    for at, character in enumerate(rules):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            yield rules[begin:at].strip()
+            begin = at + 1
+    if rules[begin:].strip():
+        yield rules[begin:].strip()
