@@ -71,7 +71,7 @@ TEXTS = [
     (f"jwt {JWT} end", f"jwt {REDACTED} end"),
     (f"{PEM}\nrest", f"{REDACTED}\nrest"),
     (PEM.replace("\n", "\\n") + "\\nrest", f"{REDACTED}\\nrest"),
-    ("AKIA0QF8Q2CC6GVSBFGP", REDACTED),
+    ("AKIAIOSFODNN7EXAMPLE", REDACTED),
     ("Authorization: Bearer abc123def456", f"Authorization: Bearer {REDACTED}"),
     ("Basic dXNlcjpwYXNz", f"Basic {REDACTED}"),
     ("Cookie: a=1; sid=xyz", f"Cookie: {REDACTED}"),

@@ -145,8 +145,6 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
         return None
     if found["user"].isupper() and _VARIABLE.fullmatch(secret):
         return None
-    if _EXAMPLE.match(ahead):
-        return None
     if _URL_USER.fullmatch(found["user"]) and looks_issued(found["user"]):
         return found.start("user"), found.end("secret"), None, REDACTED
     return take(found)
@@ -155,7 +153,6 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
 _URL_PASSWORD = lazy_pattern(
     r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*/-])"
 )
-_EXAMPLE = lazy_pattern(r"user(?:name)?:pass(?:word)?@(?:localhost|127\.0\.0\.1)(?![\w.-])")
 _VARIABLE = lazy_pattern(r"(?:[A-Z]+[_-])*(?:PASS(?:WORD|WD|PHRASE)?|PWD?|SECRET|TOKEN|KEY)")
 _URL_USER = lazy_pattern(r"[A-Za-z0-9_-]{20,}")
 _URL_TOKEN = lazy_pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")

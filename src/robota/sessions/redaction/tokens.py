@@ -84,10 +84,7 @@ _OWN_SHAPES = (  # each with the letters it may begin with
     ("S", rf"SG\.{_TOKEN}{{16,24}}\.{_TOKEN}{{16}}"),
     ("MNO", rf"[MNO]{_TOKEN}{{23,27}}\.{_TOKEN}{{6}}\.{_TOKEN}{{27}}"),
     # These could stand in the middle of Base64, which has + and / between its letters.
-    (
-        "A",
-        r"(?<![A-Za-z0-9+/][+/])A(?:KI|SI|BI|CC|3T[A-Z0-9])A?(?!X{4}|IOSFODNN7EXAMPLE)(?<=.{4})[A-Z0-9]{16}(?![A-Za-z0-9])",
-    ),
+    ("A", r"(?<![A-Za-z0-9+/][+/])A(?:KI|SI|BI|CC|3T[A-Z0-9])A?(?!X{4})(?<=.{4})[A-Z0-9]{16}(?![A-Za-z0-9])"),
     ("A", rf"(?<![A-Za-z0-9+/][+/])AKID{_MIXED}{_WORD}{{28,36}}(?![A-Za-z0-9+/])"),
     ("Sd", rf"(?<![A-Za-z0-9+/][+/])(?:SK|dapi){_HEX}{{32}}(?![A-Za-z0-9])"),
     ("AE", rf"(?<![A-Za-z0-9+/][+/])(?:EAA[A-Z]|EZ[AT]K|ATBB|AKCp[0-9]){_MIXED}{_WORD}{{28}}"),
@@ -129,7 +126,7 @@ _BASE64_SHAPES = (
 _TELLING = (
     r"gh[pousr]_(?![xX]{6})[A-Za-z0-9]{30}|github_pat_[A-Za-z0-9_]{30}|sk-ant-api\d\d-[A-Za-z0-9_-]{20}"
     r"|sk-proj-[A-Za-z0-9_-]{30}|glpat-(?![xX]{4})[A-Za-z0-9_-]{18}|xox[bp]-\d{8}[A-Za-z0-9-]{16}|AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"
-    r"|AKIA(?!X{4}|IOSFODNN7EXAMPLE)[A-Z0-9]{16}(?![A-Za-z0-9])|eyJ(?:hbGciOi|0eXAiOi|raWQiOi)[A-Za-z0-9_-]{8,140}\.[A-Za-z0-9_-]{10}"
+    r"|AKIA(?!X{4})[A-Z0-9]{16}(?![A-Za-z0-9])|eyJ(?:hbGciOi|0eXAiOi|raWQiOi)[A-Za-z0-9_-]{8,140}\.[A-Za-z0-9_-]{10}"
 )
 
 
