@@ -176,7 +176,6 @@ def _leave(code: int, cache: ModuleCache | None) -> None:
         except OSError as error:
             if not isinstance(error, BrokenPipeError):
                 _fail(f"The output could not be written: {error.strerror}.")
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains at exit
             code = code or 1
     if cache is not None:
         cache.update()
