@@ -56,6 +56,15 @@ def prepare_output() -> None:
             setattr(sys, name, Screen(stream))
 
 
+def prepare_input() -> None:
+    """Read what is typed as UTF-8 where the locale knows only ASCII: whoever types more has a terminal that
+    knows more, and the rest is the same."""
+    import codecs  # noqa: PLC0415 - Python has loaded it
+
+    if sys.stdin is not None and codecs.lookup(sys.stdin.encoding).name == "ascii":
+        sys.stdin.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # it is a TextIOWrapper
+
+
 def say_warnings_in_one_line() -> None:
     """Let what libraries log or warn of be a sentence, without where in the code it came from."""
     import logging  # noqa: PLC0415 - asyncio has loaded it
