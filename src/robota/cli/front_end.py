@@ -130,6 +130,9 @@ class Host:
         await before.shutdown("resume")
         return session
 
+    async def list_models(self) -> Sequence[str]:
+        return () if self._chosen.list_models is None else await self._chosen.list_models()
+
     async def use_provider(self, profile: str) -> str:
         settings = read_own_settings(os.environ)
         options = replace(self._options, provider=profile, model=None, base_url=None)
