@@ -43,7 +43,7 @@ def main() -> None:
 def answer(text: str) -> None:
     """Print our own words, which need no care; a reader may have left before."""
     try:
-        print(text, flush=True)
+        print(text, file=sys.stdout or open(1, "w"), flush=True)  # noqa: SIM115 - which fails if it is closed
     except (OSError, KeyboardInterrupt) as error:
         import os  # noqa: PLC0415 - rare
 

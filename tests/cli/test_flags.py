@@ -142,6 +142,8 @@ def test_what_the_client_of_the_control_protocol_passes_is_understood() -> None:
         (("--name", " "), "--name needs a value that is not empty"),
         (("--add-dir", "/nowhere"), "--add-dir /nowhere is no directory"),
         (("--settings", "nowhere.json"), "There is no settings file"),
+        (("--settings", "[]"), "a list and not an object of settings (line 1). Settings are an object"),
+        (("--settings", '"x"'), "Settings are an object, such as {"),
         (("--print=yes",), "--print takes no value"),
         (("-x",), "There is no option -x"),
         (("-v",), "There is no option -v; did you mean -V?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -219,3 +220,20 @@ def test_a_warning_is_one_line_without_a_traceback(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert done.stderr == "robota: old thing\nrobota: It failed.\n"
+
+
+def test_a_session_that_is_open_elsewhere_is_refused_before_anybody_types(tmp_path: Path) -> None:
+    with ModelServer("First.").in_thread() as server:
+        first = Terminal(tmp_path, "hello", **place(server))
+        first.wait_for("First.")
+        first.wait_for("robota> ")
+        id = json.loads(robota("sessions", "list", "--json", cwd=tmp_path).stdout)["id"]
+        second = Terminal(tmp_path, "-r", id, **place(server))
+        code = second.leave()
+        first.type("\x04")
+        first.leave()
+
+    assert code == 1
+    assert f"robota: Session {id} is open in process " in second.seen
+    assert second.seen.rstrip().endswith("close it there, or begin a copy with --fork-session.")
+    assert "robota>" not in second.seen

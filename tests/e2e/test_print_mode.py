@@ -177,7 +177,8 @@ def test_a_model_without_a_service_is_an_error_and_not_the_offline_model(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("redirection", "said"), [("> /dev/full", "could not be written"), (">&-", ""), ("2>&-", "")]
+    ("redirection", "said"),
+    [("> /dev/full", "could not be written"), (">&-", "could not be written"), ("2>&-", "")],
 )
 def test_output_that_cannot_be_written_causes_no_traceback(
     tmp_path: Path, redirection: str, said: str
@@ -206,6 +207,40 @@ def test_a_full_disk_is_named_whatever_was_printed(tmp_path: Path, arguments: st
 
     assert process.returncode == 1
     assert said == "robota: The output could not be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "-p hi",
+        "-p hi --output-format json",
+        "-p hi --output-format stream-json",
+        "-h",
+        "--help --bare",
+        "doctor --offline",
+    ],
+)
+@pytest.mark.parametrize(
+    ("redirection", "why"),
+    [(">&-", "Bad file descriptor"), ("> /dev/full", "No space left on device")],
+)
+def test_an_answer_that_nobody_gets_is_one_sentence_and_no_success(
+    tmp_path: Path, arguments: str, redirection: str, why: str
+) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m robota {arguments} {redirection}"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [line for line in done.stderr.splitlines() if "could not be written" in line]
+
+    assert done.returncode == 1
+    assert len(told) == 1
+    assert told[0].endswith(f"could not be written: {why}.")
 
 
 def test_a_terminal_that_knows_only_ascii_gets_the_whole_answer(tmp_path: Path) -> None:

@@ -68,6 +68,17 @@ def test_what_does_not_work_is_not_kept(project: Path, home: Path) -> None:
     assert not (home / "auth.json").exists()
 
 
+def test_an_address_that_is_none_is_wrong_usage_before_a_key_is_read(project: Path, home: Path) -> None:
+    done = robota(
+        "setup", "--base-url", "nonsense", "--model", "m",
+        cwd=project, stdin=f"{KEY}\n", ROBOTA_HOME=str(home),
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert "'nonsense' is not a web address" in done.stderr
+    assert not (home / "settings.json").exists()
+
+
 def test_the_first_start_asks_once_and_goes_on_with_what_was_decided(project: Path, home: Path) -> None:
     with ModelServer("I am here.", models=("m-1",)).in_thread() as server:
         terminal = Terminal(project, ROBOTA_HOME=str(home))
@@ -79,6 +90,11 @@ def test_the_first_start_asks_once_and_goes_on_with_what_was_decided(project: Pa
         terminal.wait_for("'9' is none of 1 to 4.")
         terminal.wait_for("to leave")
         terminal.type("3\n")
+        terminal.wait_for("Base URL")
+        terminal.type("\n")
+        terminal.wait_for("Base URL")
+        terminal.type("nonsense\n")
+        terminal.wait_for("'nonsense' is not a web address")
         terminal.wait_for("Base URL")
         terminal.type(f"{server.url}/v1\n")
         terminal.wait_for("not shown")

@@ -497,3 +497,24 @@ append_entries(sys.argv[1], [{"uuid": "3"}])
 
     assert done.stdout == "File too large\n"
     assert [entry["uuid"] for entry in read_transcript(path)] == ["1", "3"]
+
+
+def test_a_prompt_that_was_answered_and_comes_again_has_the_same_answer(tmp_path: Path) -> None:
+    script = [call("Bash", command="echo once >> log")], "Done.", "Another."
+    with (
+        ModelServer(*script).in_thread() as server,
+        driven(
+            "--allow", "Bash(echo *)", "--permission-mode", "acceptEdits", cwd=tmp_path, server=server
+        ) as host,
+    ):
+        host.initialize()
+        for id in (str(uuid.uuid4()),) * 2:
+            host.prompt("write it down", uuid=id)
+        host.prompt("and now?", uuid=str(uuid.uuid4()))
+        code, err = host.finish()
+
+    results = [frame for frame in host.seen if frame["type"] == "result"]
+    assert code == 0, err
+    assert [frame["result"] for frame in results] == ["Done.", "Done.", "Another."]
+    assert len({frame["uuid"] for frame in results}) == 3
+    assert (tmp_path / "log").read_text() == "once\n"

@@ -341,6 +341,8 @@ def test_rules_are_checked_with_examples(project: Path) -> None:
     good = robota("permissions", "test", "good.txt", cwd=project)
     bad = robota("permissions", "test", "bad.txt", cwd=project)
     worse = robota("permissions", "test", "worse.txt", cwd=project)
+    (project / "remarks.txt").write_text("# refused rm -r build\n\n")
+    none = robota("permissions", "test", "remarks.txt", cwd=project)
     (project / "picture").write_bytes(b"\x89PNG")
     binary = robota("permissions", "test", "picture", cwd=project)
     gone = robota("permissions", "test", "gone.txt", cwd=project)
@@ -353,6 +355,7 @@ def test_rules_are_checked_with_examples(project: Path) -> None:
     assert "3 of 3 as expected." in good.stderr
     assert bad.returncode == 1
     assert "bad.txt:1: rm -r build: expected runs, refused by Bash(rm *)" in bad.stdout
+    assert (none.returncode, "remarks.txt has no examples: write runs" in none.stderr) == (1, True)
     assert (worse.returncode, "worse.txt:1 is not an example" in worse.stderr) == (1, True)
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.e2e.terminal import Terminal, idle, leave, open_terminal, ready
+from tests.e2e.terminal import Terminal, idle, leave, open_terminal, ready, robota_terminal
 from tests.support.command import model_requests
 
 from robota.testing import Gate, call
@@ -279,6 +279,35 @@ def test_commands_change_what_the_screen_says(tmp_path: Path) -> None:
     assert body["model"] == "another-one"
     assert "fr" in str(body["messages"][0]["content"])
     assert [each["content"] for each in after if each["role"] == "user"] == ["again"]
+
+
+def test_the_model_is_picked_from_those_that_the_service_has(tmp_path: Path) -> None:
+    models = ("scripted", "the-large-one", "the-small-one")
+    with (
+        ModelServer("Hello.", models=models).in_thread() as server,
+        open_terminal(tmp_path, server) as terminal,
+    ):
+        ready(terminal)
+        terminal.type("/model\r\r")
+        terminal.until("Which model?")
+        assert "answers now" in terminal.text
+        terminal.type("small\r")
+        terminal.until(lambda seen: "the-small-one" in seen.lines[-1])
+        terminal.type("hello\r")
+        terminal.until("Hello.")
+        idle(terminal)
+        body = next(each.body for each in model_requests(server) if "messages" in each.body)
+        assert leave(terminal) == 0
+
+    assert body["model"] == "the-small-one"
+
+
+def test_a_service_that_lists_no_models_is_named_a_model_by_hand(tmp_path: Path) -> None:
+    with robota_terminal(tmp_path, ROBOTA_PROVIDER="scripted") as terminal:
+        ready(terminal)
+        terminal.type("/model\r\r")
+        terminal.until("/model NAME chooses another.")
+        assert leave(terminal) == 0
 
 
 def test_settings_are_reset_after_a_question(tmp_path: Path) -> None:

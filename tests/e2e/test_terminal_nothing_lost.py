@@ -75,24 +75,32 @@ def test_a_prompt_that_cannot_be_sent_stays_in_the_line(tmp_path: Path) -> None:
     assert "the plan" in prompts(server)[0]
 
 
-def test_a_session_that_is_open_elsewhere_gives_the_prompt_back(tmp_path: Path) -> None:
+def test_a_session_that_is_open_elsewhere_is_refused_before_a_prompt_can_be_lost(tmp_path: Path) -> None:
     with (
-        ModelServer("First.", "Never.").in_thread() as server,
+        ModelServer("First.", "In a session of its own.").in_thread() as server,
         open_terminal(tmp_path, server) as first,
     ):
         ready(first)
         first.type("hello\r")
         first.until("First.")
         idle(first)
-        with open_terminal(tmp_path, server, "-c") as second:
-            second.until("First.", "the recap")
-            ready(second)
-            second.type("me too\r")
-            second.until("--fork-session")
-            second.until("> me too")
+        with open_terminal(tmp_path, server, "-c", "me too") as second:
+            assert second.wait() == 1
+            assert "--fork-session" in second.text
+            assert "me too" not in second.text
+        with open_terminal(tmp_path, server) as third:
+            ready(third)
+            third.type("/resume\r\r")
+            third.until("Which session?")
+            third.type("\r")
+            third.until("--fork-session")
+            third.type("on\r")
+            third.until("In a session of its own.")
+            idle(third)
+            assert leave(third) == 0
         assert leave(first) == 0
 
-    assert prompts(server) == ["hello"]
+    assert prompts(server) == ["hello", "on"]
 
 
 def test_a_paste_is_whole_when_its_prompt_is_brought_back_from_the_history(tmp_path: Path) -> None:

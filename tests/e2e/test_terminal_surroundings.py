@@ -220,3 +220,18 @@ def test_another_provider_answers_from_the_middle_of_a_session(tmp_path: Path) -
     said = [message["content"] for message in asked.body["messages"] if message["role"] != "system"]
     assert said == ["hello", "From the first.", "and now?"]
     assert asked.body["model"] == "two"
+
+
+def test_what_is_typed_in_a_locale_that_knows_only_ascii_is_sent_whole(tmp_path: Path) -> None:
+    python = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
+    with (
+        ModelServer("Read.").in_thread() as server,
+        open_terminal(tmp_path, server, LC_ALL="C", **python) as terminal,
+    ):
+        ready(terminal)
+        terminal.type("caf\u00e9 \ud55c\uae00\r")
+        terminal.until("Read.")
+        idle(terminal)
+        sent = model_requests(server)[0].body["messages"][-1]["content"]
+
+    assert sent == "caf\u00e9 \ud55c\uae00"

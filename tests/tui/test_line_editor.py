@@ -34,6 +34,9 @@ def typed(text: str, line: LineEditor | None = None) -> LineEditor:
         ("abc\x01\x04", "bc"),
         ("one two\x01\x1bf!", "one! two"),
         ("a\x00\x07\x1b[99~\x1b[200~b", "ab"),
+        ("\U0001f468\u200d\U0001f469!", "\U0001f468\u200d\U0001f469!"),
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+        ("a\u202eb\x85", "ab"),
         ("\x7f\x17\x15\x1b[D\x1b[Cx", "x"),
     ],
 )
@@ -44,6 +47,7 @@ def test_keys_edit_the_line(text: str, result: str) -> None:
 def test_keys_may_come_in_pieces() -> None:
     assert split_keys("ab\x1b") == ([Key("text", "ab")], "\x1b")
     assert split_keys("\x1b[1;5") == ([], "\x1b[1;5")
+    assert split_keys("\u200d\U0001f469") == ([Key("text", "\u200d\U0001f469")], "")
     assert split_keys("\x1b[1;5D") == ([Key("word-left")], "")
 
 

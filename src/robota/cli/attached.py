@@ -138,6 +138,9 @@ class AttachedHost:
         await before.shutdown()
         return session
 
+    async def list_models(self) -> Sequence[str]:
+        return ()  # the provider is that of the host
+
     async def use_provider(self, profile: str) -> str:
         raise ConfigurationError(f"{ELSEWHERE} its provider is chosen there.")
 

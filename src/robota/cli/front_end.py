@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from robota.cli.chosen_provider import find_profile
 from robota.cli.opening import provider_arguments, read_own_settings
 from robota.cli.session_choice import SessionChoice, open_another
-from robota.core.errors import ConfigurationError
+from robota.core.errors import ConfigurationError, RobotaError
 from robota.providers.choice import ChosenProvider, open_choice
-from robota.sdk.kept_sessions import create_project_session_store
+from robota.sdk.kept_sessions import SessionLockedError, create_project_session_store
 from robota.sdk.view.status import read_status
 from robota.transports.session_maker import SessionWish
 from robota.tui.host import KeptSession
@@ -40,6 +40,8 @@ async def show(assistant: Assistant, options: Options, user: Questioner) -> tupl
     run = load_front_end(user)
     async with assistant.open(options, choice) as session:
         assert choice.chosen is not None  # the session has a provider
+        if choice.resumed is not None and not options.fork:
+            await take_over(session, "--fork-session")
         host = Host(session, options, choice.chosen)
         try:
             code = await run(
@@ -52,6 +54,22 @@ async def show(assistant: Assistant, options: Options, user: Questioner) -> tupl
         finally:
             await host.close()
     return code, host.session
+
+
+async def take_over(session: InteractiveSession, fork: str) -> None:
+    """Have the journal of an earlier session before anybody types: one that is open elsewhere is refused,
+    with how to `fork` it. What else is wrong is for the front end to show."""
+    try:
+        await (await session.ready()).open()
+    except SessionLockedError as error:
+        where = f"process {error.pid} on {error.host}" if error.pid else "another process"
+        raise SessionLockedError(
+            f"Session {session.session_id} is open in {where}: close it there, or begin a copy with {fork}.",
+            pid=error.pid,
+            host=error.host,
+        ) from error
+    except RobotaError:
+        pass  # said by the front end, or with the first prompt
 
 
 def load_front_end(user: Questioner) -> Callable[..., Awaitable[int]]:
@@ -101,10 +119,19 @@ class Host:
     async def open_session(self, session_id: str | None, *, fork: bool = False) -> InteractiveSession:
         wish = SessionWish(cwd=os.getcwd(), resume=session_id, fork=fork)
         session = await open_another(self._options, self._chosen, wish)
+        if session_id is not None and not fork:
+            try:
+                await take_over(session, f"robota -r {session_id} --fork-session")
+            except SessionLockedError:
+                await session.shutdown()
+                raise
         await session.ready()
         before, self.session = self.session, session
         await before.shutdown("resume")
         return session
+
+    async def list_models(self) -> Sequence[str]:
+        return () if self._chosen.list_models is None else await self._chosen.list_models()
 
     async def use_provider(self, profile: str) -> str:
         settings = read_own_settings(os.environ)

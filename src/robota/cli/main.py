@@ -53,8 +53,9 @@ def run(signals: Signals, cache: ModuleCache | None) -> None:
 
 def _answer(arguments: list[str], signals: Signals) -> int:
     """The subcommand that the first word names, else the assistant itself."""
-    from robota.cli.screen import prepare_output  # noqa: PLC0415 - whatever is printed goes through it
+    from robota.cli.screen import prepare_input, prepare_output  # noqa: PLC0415 - all words go through them
 
+    prepare_input()
     prepare_output()
     if arguments and arguments[0] in SUBCOMMANDS:
         return _run_subcommand(arguments, signals)
@@ -176,7 +177,6 @@ def _leave(code: int, cache: ModuleCache | None) -> None:
         except OSError as error:
             if not isinstance(error, BrokenPipeError):
                 _fail(f"The output could not be written: {error.strerror}.")
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains at exit
             code = code or 1
     if cache is not None:
         cache.update()

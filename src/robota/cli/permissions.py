@@ -19,6 +19,7 @@ from robota.sdk.places import find_places
 from robota.sdk.project import ProjectOptions, load_project
 
 WORDS = {"auto": "runs", "approve": "asks", "deny": "refused"}
+_HOW = f"write {', '.join(WORDS.values())} and then a call, as in refused Read(.env)."
 _SUBJECTS = {
     "Bash": "command", "Read": "file_path", "Write": "file_path", "Edit": "file_path", "Glob": "pattern",
     "Grep": "pattern", "WebFetch": "url", "WebSearch": "query",
@@ -67,7 +68,7 @@ def why(call: str, settings: str, mode: str | None) -> int:
 def test(file: str, settings: str, mode: str | None) -> int:
     """Check the rules with examples: lines `runs|asks|refused CALL` in FILE; `#` begins a remark.
 
-    Exit code 1: a call is not judged as its line says.
+    Exit code 1: a call is not judged as its line says, or there are no examples.
     """
     judge = make_judge(settings, mode)
     wrong = total = 0
@@ -79,6 +80,8 @@ def test(file: str, settings: str, mode: str | None) -> int:
             rule = f" by {verdict.rule}" if verdict.rule else ""
             found = f"{WORDS[verdict.decision]}{rule}: {verdict.reason}"
             print(f"{file}:{example.line}: {example.call}: expected {example.expected}, {found}")
+    if not total:
+        raise ConfigurationError(f"{file} has no examples: {_HOW}")
     print(f"{total - wrong} of {total} as expected.", file=sys.stderr)
     return 1 if wrong else 0
 
@@ -131,10 +134,7 @@ def _read_examples(file: str) -> Iterator[Example]:
         if not expected or expected.startswith("#"):
             continue
         if expected not in WORDS.values() or not call.strip():
-            raise ConfigurationError(
-                f"{file}:{number} is not an example: write {', '.join(WORDS.values())} and then a call, as "
-                "in refused Read(.env)."
-            )
+            raise ConfigurationError(f"{file}:{number} is not an example: {_HOW}")
         yield Example(number, expected, call.strip())
 
 

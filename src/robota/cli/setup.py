@@ -20,10 +20,12 @@ from msgspec.structs import replace
 
 from robota.cli.findings import Findings, look_around
 from robota.cli.progress import download
+from robota.core.credentials import is_env_reference
 from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.messages import JsonObject
 from robota.core.provider_definition import ProbeResult, ProviderConfig, ProviderDefinition, SetupStep
 from robota.providers.choice import KEYS, SERVER_TYPES, ProviderArguments, find_local_servers
+from robota.providers.configuration import is_web_address
 from robota.providers.definitions import all_definitions, find_definition
 from robota.sdk.auth import KeyStore
 from robota.sdk.places import find_places
@@ -161,6 +163,8 @@ class Setup:
             names = ", ".join(each.type for each in all_definitions())
             raise click.BadParameter(f"{type!r} is none of {names}.", param_hint="--provider")
         config = given or ProviderConfig()
+        if problem := _find_address_problem(config.base_url or ""):
+            raise click.BadParameter(problem, param_hint="--base-url")
         link = definition.preferred_help_link
         if link is not None and config.api_key is None and sys.stdin.isatty():
             _say(f"{link.label}: {link.url}")
@@ -253,7 +257,18 @@ def _ask_step(step: SetupStep) -> str | None:
         return step.default_value
     if step.masked:
         return _ask_secret(step.title, required=step.required) or None
-    return str(click.prompt(step.title, default=step.default_value or "", err=True)).strip() or None
+    default = step.default_value or (None if step.required else "")
+    while True:
+        answer = str(click.prompt(step.title, default=default, err=True)).strip()
+        if step.key != "base_url" or not (problem := _find_address_problem(answer)):
+            return answer or None
+        _say(problem)
+
+
+def _find_address_problem(address: str) -> str:
+    if not address or is_env_reference(address) or is_web_address(address):
+        return ""
+    return f"{address!r} is not a web address; it must look like https://host/v1 or http://localhost:8080/v1."
 
 
 def _ask_secret(title: str, *, required: bool = True) -> str:

@@ -7,7 +7,8 @@ the environment goes to its vendor's own host, and elsewhere only if provider an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
@@ -73,6 +74,7 @@ LIST_SECONDS = 5.0
 PATIENCE = RetryPolicy(max_attempts=4, base_delay=0.5)
 """Enough for a moment of weakness, and whoever typed a wrong address is told within seconds."""
 Confirm: TypeAlias = Callable[[str], bool]
+ListModels: TypeAlias = Callable[[], Awaitable[Sequence[str]]]
 
 
 class ChosenProvider(Struct, frozen=True):
@@ -87,6 +89,8 @@ class ChosenProvider(Struct, frozen=True):
     """Where the shipped facts know nothing of the model."""
     secrets: tuple[str, ...] = ()
     """Keys that must not be written anywhere."""
+    list_models: ListModels | None = None
+    """Asks the service which models it has."""
 
 
 class ProviderArguments(Struct, frozen=True, kw_only=True):
@@ -171,7 +175,16 @@ async def open_choice(choice: Choice, given: ProviderArguments) -> ChosenProvide
     patient = RetryingProvider(KeyAdvice(provider, advise(choice.definition, config)), policy=PATIENCE)
     kept = resolve_env_reference(config.api_key) if config.api_key else None
     secrets = dict.fromkeys((*given.secrets(choice.definition), *filter(None, (kept,))))
-    return ChosenProvider(patient, config.model or "", note, window, tuple(secrets))
+    models = partial(list_models, choice.definition, config)
+    return ChosenProvider(patient, config.model or "", note, window, tuple(secrets), models)
+
+
+async def list_models(definition: ProviderDefinition, config: ProviderConfig) -> Sequence[str]:
+    """Those that can be used: what the service says, else what is shipped about it."""
+    catalog = definition.model_catalog
+    if definition.refresh is not None:
+        catalog = await definition.refresh(replace(config, timeout=LIST_SECONDS))
+    return tuple(entry.id for entry in selectable_models(catalog))
 
 
 async def find_choice(given: ProviderArguments) -> Choice | None:

@@ -37,7 +37,7 @@ def settle(
 ) -> ProviderConfig:
     """What to work with; `needs_key` refuses to go to the vendor's own host without one."""
     base_url = _resolve(config.base_url, "base URL", title) or defaults.base_url
-    if base_url is not None and _origin(base_url)[1] == "":
+    if base_url is not None and not is_web_address(base_url):
         raise ConfigurationError(
             f"The base URL {base_url!r} of {_within(title)} is not a web address; it must look like "
             "https://host/v1 or http://localhost:8080/v1."
@@ -112,6 +112,11 @@ def _resolve(written: str | None, what: str, title: str) -> str | None:
 def _within(title: str) -> str:
     """The title in the middle of a sentence."""
     return f"the {title.removeprefix('The ')}" if title.startswith("The ") else title
+
+
+def is_web_address(address: str) -> bool:
+    """Whether a provider can be there."""
+    return bool(_origin(address)[1])
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:

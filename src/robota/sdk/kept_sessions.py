@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from robota.core.errors import ConfigurationError, SessionNotFoundError, ValidationError
 from robota.core.given import nearest
+from robota.sessions.journal.port import SessionLockedError
 from robota.sessions.store.session_store import SessionStore, SessionStorePort
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from robota.sessions.store.summary import SessionSummary as SessionSummary
 
 __all__ = [
+    "SessionLockedError",
     "SessionStore",
     "create_project_session_store",
     "find_last_session",

@@ -71,6 +71,10 @@ class TerminalHost(Protocol):
         cannot be done, and the present one goes on."""
         ...
 
+    async def list_models(self) -> Sequence[str]:
+        """The models that the present provider can be asked for; none where it cannot say."""
+        ...
+
     async def use_provider(self, profile: str) -> str:
         """Have another provider profile answer in the present session; a sentence about it."""
         ...

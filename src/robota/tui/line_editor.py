@@ -17,6 +17,8 @@ _TYPED = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|O[ -~]?|[^\[O])?|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+", re.DOTALL
 )
 """A key with a sequence, one with a control character, or letters."""
+JOINERS = "\u200c\u200d"
+"""They cannot be seen, and make one sign of several: emoji of families, words of Persian and Hindi."""
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?$")
 _KEYS = {
     "\r": "enter", "\n": "enter", "\x7f": "backspace", "\x08": "backspace", "\t": "tab",
@@ -47,9 +49,13 @@ def split_keys(typed: str) -> tuple[list[Key], str]:
             return keys, run
         if run in _KEYS:
             keys.append(Key(_KEYS[run]))
-        elif run[0].isprintable():
-            keys.append(Key("text", "".join(filter(str.isprintable, run))))
+        elif run[0] > "\x1f" and (text := "".join(filter(_is_text, run))):
+            keys.append(Key("text", text))
     return keys, ""
+
+
+def _is_text(letter: str) -> bool:
+    return letter.isprintable() or letter in JOINERS
 
 
 def split_lines(typed: str) -> tuple[list[Key], str]:

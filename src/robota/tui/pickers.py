@@ -1,8 +1,8 @@
-"""Lists to choose from: earlier sessions, prompts to go back to, tasks in the background."""
+"""Lists to choose from: earlier sessions, models, prompts to go back to, tasks in the background."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,26 @@ async def _open_session(app: FrontEnd, wanted: str) -> None:
         app.adopt(await app.host.open_session(wanted), recap=True)
     except RobotaError as error:
         app.presenter.error(str(error))
+
+
+async def pick_model(app: FrontEnd) -> None:
+    """Another model of the same provider, where that says which it has; else how to name one."""
+    now, why = app.host.read_status(app.session).model, ""
+    models: Sequence[str] = ()
+    try:
+        models = await app.host.list_models()
+    except RobotaError as error:
+        why = f" {app.words('models.unlisted', reason=error)}"
+    if not models:
+        app.presenter.notice(app.words("models.none", model=now) + why)
+        return
+    options = [
+        Option(label=neutral_line(each), value=each, detail=app.words("models.now") if each == now else "")
+        for each in models
+    ]
+    chosen = await app.dialogs.ask(list_dialog(app.words("models.title"), options))
+    if chosen is not None:
+        app.turns.command("model", chosen)
 
 
 def when_shown(text: str) -> str:

@@ -21,13 +21,15 @@ from robota.sdk.commands.effects import (
     Rewound,
 )
 from robota.sdk.view.model import SHELL
-from robota.tui.pickers import pick_session, pick_task
+from robota.tui.pickers import pick_model, pick_session, pick_task
 
 if TYPE_CHECKING:
     from robota.sdk.execution import ExecutionResult
     from robota.tui.front import FrontEnd
 
 LEAVE = ("/exit", "/quit", "exit", "quit")
+MODEL = "/model"
+"""Alone it is a question here; programs are told how it is used."""
 _ONE_NAME = re.compile(r"/[\w:.-]+")
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,8 @@ class Turns:
             return app.words("queue-full")
         elif unknown := self._miss_command(shown):
             return unknown
+        elif shown.strip() == MODEL:
+            app.spawn(pick_model(app))
         else:
             app.spawn(self._take(prompt, shown))
         return ""

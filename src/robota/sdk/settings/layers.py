@@ -124,10 +124,14 @@ def _find_root(places: Places) -> str:
     return places.cwd if directory == places.home else directory
 
 
+GIVEN = "--settings"
+"""Stands for a path where settings are JSON of the command line."""
+
+
 def read_given(given: str, cwd: str) -> Layer | None:
     """Settings that somebody gave as JSON, or as the path of a file."""
-    if given.lstrip().startswith("{"):
-        return _parse(given, "--settings", "flags", "robota")
+    if given.lstrip().startswith(("{", "[", '"')):
+        return _parse(given, GIVEN, "flags", "robota")
     path = os.path.join(cwd, os.path.expanduser(given))
     if not os.path.lexists(path):
         raise ConfigurationError(f"There is no settings file {path}: name another, or give JSON.")
@@ -187,6 +191,10 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 
 def _refuse(path: str, reason: str) -> ConfigurationError:
+    if path == GIVEN:
+        return ConfigurationError(
+            f'Invalid settings in {path}: {reason}. Settings are an object, such as {{"language": "ko"}}.'
+        )
     return ConfigurationError(
         f"Invalid settings in {path}: {reason}. Correct or remove the file; it is not left out, because "
         "rules that forbid something may be in it."

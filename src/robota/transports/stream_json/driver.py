@@ -96,6 +96,8 @@ class Driver:
         self._mode = options.mode
         """A permission mode of the protocol that the session itself does not have."""
         self._prompts: deque[QueuedPrompt] = deque()
+        self._answered: dict[str, JsonObject] = {}
+        """The results of prompts that were answered here; one that is sent again is not run again."""
         self._more = asyncio.Event()
         self._ended = False
         self._frames: TurnFrames | None = None
@@ -291,14 +293,17 @@ class Driver:
         frames.begin(queued.uuid)
         frames.send(init_frame(session, self._mode))
         ending = Ending(session, frames)
-        if queued.problem:
+        if queued.problem or queued.uuid in self._answered:
             frames.end()
-            return failure_frame(queued.problem)
+            return self._answered.get(queued.uuid) or failure_frame(queued.problem)
         if self._stops_early:
             return ending.frame(ExecutionResult(interrupted=True))
         result = await session.submit(queued.prompt, output=self._schema, verbatim=queued.verbatim)
         frames.end()
-        return ending.frame(result)
+        told = ending.frame(result)
+        if queued.uuid and result.success:
+            self._answered[queued.uuid] = told
+        return told
 
     async def close(self) -> None:
         """End the session in good order."""
