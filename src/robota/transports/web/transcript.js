@@ -17,7 +17,7 @@ export function start(given) {
 	on("scroll", scrolled, "scroll")
 	on("pill", toEnd)
 	reset()
-	// Once, after what is new was laid out.
+	// Once, after the layout.
 	const watcher = new ResizeObserver(() => following && toEnd())
 	for (const each of [root, scroller]) watcher.observe(each)
 }
@@ -36,7 +36,7 @@ export function reset() {
 function scrolled() {
 	const {scrollTop, scrollHeight, clientHeight} = scroller
 	const left = scrollHeight - scrollTop - clientHeight
-	// Only going up stops following, not what turns out smaller.
+	// Only going up stops following, not what shrinks.
 	if (left < 60) following = true
 	else if (top - scrollTop > Math.max(0, height - scrollHeight) + 1) following = false
 	else if (following) scroller.scrollTop = 1e9
@@ -101,7 +101,7 @@ function moved(entries) {
 		if (!chunk) continue
 		chunk.near = isIntersecting
 		if (chunk.near) thaw(chunk)
-		else if (chunk.live && blocks.length > ALL && chunk !== chunks.at(-1)) freeze(chunk, boundingClientRect.height)
+		else if (blocks.length > ALL && chunk !== chunks.at(-1) && !matchMedia("print").matches) freeze(chunk, boundingClientRect.height)
 	}
 }
 
