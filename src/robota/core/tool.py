@@ -153,16 +153,20 @@ def tool_class(tool: Tool) -> ToolClass | None:
 
 def tool_schema(tool: Tool) -> ToolSchema:
     """The tool as the model sees it; a tool without a usable schema is refused by name."""
-    parameters = getattr(tool, "parameters", None)
+    parameters, known = getattr(tool, "parameters", None), _schemas.get(id(tool))
+    if (
+        known is not None
+        and known.parameters is parameters
+        and known.name == tool.name
+        and known.description == tool.description
+    ):
+        return known
     if not isinstance(parameters, dict) or parameters.get("type") != "object":
         raise ConfigurationError(
             f"Tool {tool.name!r} has no usable schema: `parameters` must be a JSON schema of type 'object'. "
             "Decorate a typed function with @tool, or write the schema."
         )
-    known = _schemas.get(id(tool))
-    same = known is not None and known.parameters is parameters
-    if known is None or not same or (known.name, known.description) != (tool.name, tool.description):
-        known = _schemas[id(tool)] = ToolSchema(tool.name, tool.description, parameters)
+    known = _schemas[id(tool)] = ToolSchema(tool.name, tool.description, parameters)
     return known
 
 

@@ -131,6 +131,8 @@ class LiveHooks:
         return hooks
 
     def has(self, event: str) -> bool:
+        if not self._config and not self._added and self._base is None:
+            return False
         own = self._config.get(event) or self._added.get(event)
         return bool(own) or (self._base is not None and self._base.has(event))
 

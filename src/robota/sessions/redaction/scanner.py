@@ -61,6 +61,21 @@ class _Look(Struct):
     spans: list[Span] = []
 
 
+def _find_candidates(lowered: str, own: Sequence[Rule], *, is_long: bool) -> set[Rule]:
+    """The rules whose text must hold something that this one holds."""
+    found = set(own)
+    needs = _NEEDS if lowered.isascii() else _ALL_NEEDS
+    if is_long:
+        for need, pattern, rules in needs:
+            if pattern.search(lowered) if pattern else need in lowered:
+                found |= rules
+        return found
+    for need, _, rules in needs:  # without a question about length: this is most of what a text costs
+        if need in lowered:
+            found |= rules
+    return found
+
+
 def _choose_rules(plain: str, own: Sequence[Rule]) -> tuple[str, dict[Rule, Sequence[_Window]]]:
     """The text in lower case, and the rules that could match in it, each with the stretches where."""
     lowered = plain.lower()
@@ -69,13 +84,9 @@ def _choose_rules(plain: str, own: Sequence[Rule]) -> tuple[str, dict[Rule, Sequ
     is_long = len(plain) > _LONG and _searched[0] > _WORTHWHILE
     if not is_long:
         _searched[0] += len(plain)
-    candidates = set(own)
-    for need, pattern, rules in _NEEDS if plain.isascii() else _ALL_NEEDS:
-        if pattern.search(lowered) if is_long and pattern else need in lowered:
-            candidates |= rules
     chosen: dict[Rule, Sequence[_Window]] = {}
     whole = ((0, len(plain)),)
-    for rule in candidates:
+    for rule in _find_candidates(lowered, own, is_long=is_long):
         if is_long or rule.holds in (lowered if rule.folded else plain):
             chosen[rule] = whole
     if len(plain) >= SHORTEST_RUN and (runs := find_runs(plain)):
