@@ -65,8 +65,12 @@ def _compile(allow: RuleSet) -> _Coverage | Cover | Gap:
 
 def _is_condition(command: Command) -> bool:
     """`[ … ]`, `test` and `break` run nothing; what their words expand to are parts of their own."""
-    first = command.words[0].text
-    return (first in load_programs().conditions or first in _LEAVING) and not command.assignments
+    return command.words[0].text in _conditions() and not command.assignments
+
+
+@lru_cache(maxsize=1)
+def _conditions() -> frozenset[str]:
+    return load_programs().conditions | _LEAVING
 
 
 class _Coverage:

@@ -205,11 +205,10 @@ class CommandMatcher:
             and any(each.redirected and each.kind == "write" for each in files.touches)
         ):
             return "a link that the command makes may lead what it writes elsewhere"
-        programs = {each.program for each in self._every}
-        if "git" not in programs:
+        others = [each for each in self._every if each.program != "git"]
+        if len(others) == len(self._every):
             return None
-        alone = len(programs) == 1 and not self._reading.redirects  # and no table says that git writes
-        if alone:
+        if not others and not self._reading.redirects:  # and no table says that git writes
             return find_doubtful_git(self._every, ())
         return find_doubtful_git(self._every, files.touches, files.filled_trees())
 

@@ -22,7 +22,7 @@ from robota.core.permissions.modes import (
     decide_by_mode,
 )
 from robota.core.permissions.paths import make_place
-from robota.core.permissions.rules import RuleSet, load_rules
+from robota.core.permissions.rules import NO_RULES, RuleSet, load_rules
 from robota.core.permissions.subjects import (
     FILE_KINDS,
     PATHS,
@@ -94,7 +94,7 @@ def explain_permission(
 
 
 def _explain(tool_name: str, tool_input: Mapping[str, object], terms: Terms) -> PermissionExplanation:
-    if not terms.keys() <= _TERMS:
+    if not _TERMS.issuperset(terms):
         raise TypeError(f"A call is judged by {', '.join(sorted(_TERMS))}, not by {', '.join(terms)}.")
     try:
         call = make_call(tool_name, tool_input, terms)
@@ -137,15 +137,16 @@ def make_call(tool_name: str, tool_input: Mapping[str, object], terms: Terms) ->
     mode = _MODES.get(terms.get("mode", "default"))
     if mode is None:
         return None
+    allow, deny, ask = terms.get("allow"), terms.get("deny"), terms.get("ask")
     return Call(
         tool_name,
         tool_input if type(tool_input) is dict or isinstance(tool_input, Mapping) else {},
         mode,
         classify_tool(tool_name, terms.get("tool_class")),
         make_place(terms.get("cwd"), terms.get("home"), terms.get("additional_dirs", ())),
-        load_rules(terms.get("allow"), "allow"),
-        load_rules(terms.get("deny"), "deny"),
-        load_rules(terms.get("ask"), "ask"),
+        NO_RULES if allow is None else load_rules(allow, "allow"),
+        NO_RULES if deny is None else load_rules(deny, "deny"),
+        NO_RULES if ask is None else load_rules(ask, "ask"),
         tuple(terms.get("touches", ())),
     )
 

@@ -164,7 +164,7 @@ def find_unknown_tool(name: str, tools: Collection[str]) -> str | None:
     return f"there is no tool {name!r}; {suggest(name, (near,) if near else tools or TOUCHES)}"
 
 
-_NO_RULES = RuleSet()
+NO_RULES = RuleSet()
 
 
 def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem, ...]:
@@ -175,7 +175,7 @@ def check_rules(rules: object, *, kind: RuleKind = "deny") -> tuple[RuleProblem,
 def load_rules(rules: object, kind: RuleKind) -> RuleSet:
     """Every usable rule, and every problem with the others."""
     if rules is None or rules == ():
-        return _NO_RULES
+        return NO_RULES
     if isinstance(rules, str):
         rules = (rules,)
     if not isinstance(rules, (tuple, list)) and (
