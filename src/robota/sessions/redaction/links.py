@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 
 from robota._lazy_pattern import lazy_pattern
-from robota.sessions.redaction.assignments import Place, decide_assignment, decide_field
+from robota.sessions.redaction.assignments import decide_assignment, decide_field
 from robota.sessions.redaction.commands import chosen_argument, issued_argument
 from robota.sessions.redaction.names import NEEDS, STEMS, TRAILERS, Strength, clean_name, name_strength
+from robota.sessions.redaction.places import Place
 from robota.sessions.redaction.rules import REDACTED, Decision, Rule, RunTail, move, take
 from robota.sessions.redaction.values import (
     PHRASE,
