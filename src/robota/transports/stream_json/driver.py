@@ -69,6 +69,10 @@ class QueuedPrompt(Struct, frozen=True):
     """Why no model can be asked this."""
 
 
+REMEMBERED = 64
+"""So many prompts may come again without being run again."""
+
+
 class Driver:
     """One connection."""
 
@@ -96,7 +100,7 @@ class Driver:
         self._mode = options.mode
         """A permission mode of the protocol that the session itself does not have."""
         self._prompts: deque[QueuedPrompt] = deque()
-        self._answered: dict[str, JsonObject] = {}
+        self._answered: deque[tuple[str, JsonObject]] = deque(maxlen=REMEMBERED)
         """The results of prompts that were answered here; one that is sent again is not run again."""
         self._more = asyncio.Event()
         self._ended = False
@@ -293,16 +297,17 @@ class Driver:
         frames.begin(queued.uuid)
         frames.send(init_frame(session, self._mode))
         ending = Ending(session, frames)
-        if queued.problem or queued.uuid in self._answered:
+        answered = dict(self._answered).get(queued.uuid)
+        if queued.problem or answered is not None:
             frames.end()
-            return self._answered.get(queued.uuid) or failure_frame(queued.problem)
+            return answered or failure_frame(queued.problem)
         if self._stops_early:
             return ending.frame(ExecutionResult(interrupted=True))
         result = await session.submit(queued.prompt, output=self._schema, verbatim=queued.verbatim)
         frames.end()
         told = ending.frame(result)
         if queued.uuid and result.success:
-            self._answered[queued.uuid] = told
+            self._answered.append((queued.uuid, told))
         return told
 
     async def close(self) -> None:
