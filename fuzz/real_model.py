@@ -30,7 +30,11 @@ def find(name: str) -> Path:
         return Path(name)
     store = ModelStore()
     state = next((model.state for model in store.list() if model.name == name), "absent")
-    return store.pull(name) if state in ("absent", "partial") else Path(store.require(name))
+    return (
+        store.pull(name, lambda done, total: None)
+        if state in ("absent", "partial")
+        else Path(store.require(name))
+    )
 
 
 def ask(prompt: str, directory: Path, *arguments: str) -> tuple[bool, bool, float]:
