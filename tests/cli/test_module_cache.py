@@ -16,10 +16,12 @@ from robota.testing import ModelServer
 
 MODULES = module_cache.WORTH_WRITING + 5
 PROGRAM = """
-import json, sys
+import json, os, sys
 sys.path.insert(1, sys.argv[1])
 if len(sys.argv) > 3:
     sys.path.insert(1, sys.argv[3])
+if "EARLY" in os.environ:
+    import many
 from robota.cli.module_cache import ModuleCache
 cache = ModuleCache(sys.argv[2], "v")
 sys.meta_path.insert(0, cache)
@@ -31,7 +33,7 @@ cached = [
     for name, module in sys.modules.items()
     if type(getattr(module.__spec__, "loader", None)).__name__ == "_Loader"
 ]
-print(json.dumps([cached, words, sub.__file__, many.__path__, lone.WORD]))
+print(json.dumps([cached, words, sub.__file__, many.__path__, lone.WORD, sub.__cached__]))
 cache.update()
 """
 
@@ -44,6 +46,8 @@ class Answer(NamedTuple):
     sub: str
     path: list[str]
     lone: str
+    compiled: str
+    """Where Python keeps what it compiled of a module."""
 
 
 class Start:
@@ -64,8 +68,9 @@ class Start:
         """A module of the directory the program is started in."""
         (self.elsewhere / "lone.py").write_text(f"WORD = {word!r}\n")
 
-    def __call__(self, *, shadow: Path | None = None, writes: bool = True) -> Answer:
+    def __call__(self, *, shadow: Path | None = None, writes: bool = True, early: bool = False) -> Answer:
         environment = {"PATH": os.environ["PATH"]} | ({} if writes else {"PYTHONDONTWRITEBYTECODE": "1"})
+        environment |= {"EARLY": "1"} if early else {}
         program = self.elsewhere / "program.py"
         program.write_text(PROGRAM)
         done = subprocess.run(
@@ -95,6 +100,10 @@ def test_the_second_start_takes_its_modules_from_the_file(start: Start) -> None:
     assert second.words == ["first"] * MODULES
     assert second.sub == str(start.root / "many" / "sub" / "__init__.py")
     assert second.path == [str(start.root / "many")]
+    assert (
+        Path(second.compiled)
+        == start.root / "many" / "sub" / "__pycache__" / f"__init__.{sys.implementation.cache_tag}.pyc"
+    )
 
 
 def test_a_module_that_changed_is_loaded_as_it_is_now(start: Start) -> None:
@@ -116,6 +125,15 @@ def test_it_is_written_anew_when_much_has_changed(start: Start) -> None:
     last = start()
     assert "many.m000" in last.cached
     assert set(last.words) == {"another"}
+
+
+def test_modules_that_were_loaded_before_it_are_no_reason_to_write_it_anew(start: Start) -> None:
+    start()
+    [written] = start.files
+    first = written.stat()
+    assert "many.m000" not in start(early=True).cached
+    assert written.stat().st_ino == first.st_ino
+    assert written.stat().st_mtime_ns == first.st_mtime_ns
 
 
 def test_what_lies_beside_the_program_is_never_kept(start: Start) -> None:

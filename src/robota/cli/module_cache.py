@@ -22,6 +22,8 @@ WORTH_WRITING = 25
 """Modules that had to be loaded without it."""
 LIMIT_BYTES = 32 * 1024 * 1024
 """What the tools of an agent load must not make it grow for ever."""
+_FORMAT = "2"
+"""Of the index: files of earlier versions of robota may lie in the same directory."""
 _LENGTH_BYTES = 8
 """Of the number at its beginning: how long the index is that follows. The code is behind that."""
 _COMPILED_HEADER = 16
@@ -39,12 +41,13 @@ class ModuleCache:
         self._directory = directory
         self._roots = sys.path[1:]
         """First on the path is where the program is started, which says nothing about the next one."""
-        self._conditions = "\0".join((sys.version, *self._roots))
+        self._conditions = "\0".join((_FORMAT, sys.version, *self._roots))
         """Under which the same names mean the same files."""
         number = int.from_bytes(self._conditions.encode("utf-8", "surrogateescape"), "big") % _PRIME
         self._path = os.path.join(directory, f"modules.{version}.{number:016x}.cache")
-        self._index: dict[str, tuple[str, int, int, bool, int, int]] = {}
-        """By name: source, its time and size, whether it is a package, where its code is and how long."""
+        self._index: dict[str, tuple[str, int, int, bool, str, int, int]] = {}
+        """By name: source, its time and size, whether it is a package, where Python keeps what it compiled of
+        it, where its code is and how long."""
         self._file = -1
         self._begin = 0
         self._read_index()
@@ -63,18 +66,22 @@ class ModuleCache:
     def find_spec(
         self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        entry = self._index.get(name)
-        if entry is None or _stamp(entry[0]) != entry[1:3]:
+        if not self._is_current(name):
             return None
-        source, is_package = entry[0], entry[3]
+        source, is_package = self._index[name][0], self._index[name][3]
         spec = ModuleSpec(name, _Loader(name, source, self), origin=source, is_package=is_package)
         spec.has_location = True
+        spec.cached = self._index[name][4]  # to find it costs Python as much as all of this
         if is_package:
             spec.submodule_search_locations = [os.path.dirname(source)]
         return spec
 
+    def _is_current(self, name: str) -> bool:
+        entry = self._index.get(name)
+        return entry is not None and _stamp(entry[0]) == entry[1:3]
+
     def code_of(self, name: str) -> bytes:
-        place, length = self._index[name][4:]
+        place, length = self._index[name][5:]
         return os.pread(self._file, length, self._begin + place)
 
     def update(self) -> None:
@@ -87,13 +94,14 @@ class ModuleCache:
             if (spec := getattr(module, "__spec__", None)) is not None
             and type(spec.loader) is SourceFileLoader
             and self._is_found_again(name, spec)
+            and not self._is_current(name)  # as is what was loaded before there was a cache
         }
         if len(missed) < WORTH_WRITING:
             return
         kept = {
-            name: (*entry[:4], self.code_of(name))
+            name: (*entry[:5], self.code_of(name))
             for name, entry in self._index.items()
-            if name not in missed and _stamp(entry[0]) == entry[1:3]
+            if self._is_current(name)
         }
         new = {name: compiled for name, spec in missed.items() if (compiled := _read_compiled(spec))}
         self._write({**new, **kept})
@@ -109,14 +117,14 @@ class ModuleCache:
         is_package = top is not None or spec.submodule_search_locations is not None
         return package == "robota" or (os.path.dirname(parent) if is_package else parent) in self._roots
 
-    def _write(self, modules: dict[str, tuple[str, int, int, bool, bytes]]) -> None:
+    def _write(self, modules: dict[str, tuple[str, int, int, bool, str, bytes]]) -> None:
         index, place = {}, 0
-        for name, (source, time, size, is_package, code) in modules.items():
+        for name, (*facts, code) in modules.items():
             if place + len(code) <= LIMIT_BYTES:
-                index[name] = (source, time, size, is_package, place, len(code))
+                index[name] = (*facts, place, len(code))
                 place += len(code)
         head = marshal.dumps((self._conditions, index))
-        codes = (modules[name][4] for name in index)
+        codes = (modules[name][5] for name in index)
         beside = f"{self._path}.{os.getpid()}"
         try:
             with open(beside, "xb") as file:
@@ -171,7 +179,7 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _read_compiled(spec: ModuleSpec) -> tuple[str, int, int, bool, bytes] | None:
+def _read_compiled(spec: ModuleSpec) -> tuple[str, int, int, bool, str, bytes] | None:
     """What Python compiled from the source as it is now, if that is there."""
     stamp = _stamp(spec.origin or "")
     if spec.origin is None or spec.cached is None or stamp is None:
@@ -185,4 +193,4 @@ def _read_compiled(spec: ModuleSpec) -> tuple[str, int, int, bool, bytes] | None
     if flags or made_from != [stamp[0] // 10**9 & 0xFFFFFFFF, stamp[1] & 0xFFFFFFFF]:
         return None
     is_package = spec.submodule_search_locations is not None
-    return spec.origin, *stamp, is_package, compiled[_COMPILED_HEADER:]
+    return spec.origin, *stamp, is_package, spec.cached, compiled[_COMPILED_HEADER:]
