@@ -14,7 +14,6 @@ from robota.core.background import TaskKind
 from robota.core.messages import Message, Prompt, prompt_text
 from robota.core.permissions.modes import PermissionMode
 from robota.core.tool import Tool
-from robota.sdk.agents.notes import read_notes
 from robota.sdk.agents.runner import SubagentOptions, Subagents
 from robota.sdk.agents.subagent import ProjectInstructions, has_server_tool
 from robota.sdk.agents.tool import SubagentTool
@@ -23,14 +22,12 @@ from robota.sdk.background.runners import agent_runner, scheduled_runner, start_
 from robota.sdk.background.tasks import BackgroundTasks
 from robota.sdk.background.watchdog import WatchdogLimits
 from robota.sdk.bundle.assembly import BundleTools
-from robota.sdk.checkpoints import Checkpoints
 from robota.sdk.mcp.deferral import read_policy, recall_found
 from robota.sdk.mcp.elicitation import fill_in
 from robota.sdk.mcp.reaching import make_opener
 from robota.sdk.mcp.resources import add_resources, find_resources
 from robota.sdk.mcp.sampling import answer_server
 from robota.sdk.mcp.servers import McpServers, OpenRelay
-from robota.sdk.memory.memory import Memory
 from robota.sdk.sandbox import make_configured_sandbox
 from robota.sdk.skills.calls import SkillCalls
 from robota.sdk.skills.fork import fork_with
@@ -53,7 +50,9 @@ from robota.tools.processes import ProcessTable
 if TYPE_CHECKING:
     from robota.core.hooks import HooksConfig
     from robota.sdk.agents.definition import AgentDefinition
+    from robota.sdk.checkpoints import Checkpoints
     from robota.sdk.context.session_context import SessionContext
+    from robota.sdk.memory.memory import Memory
     from robota.sdk.project import Project
     from robota.sdk.settings.settings import Settings
     from robota.sessions.session import Session
@@ -88,10 +87,6 @@ class Kit:
 
     context: SessionContext
     """What the session knows of the project; there as soon as the session is."""
-    checkpoints: Checkpoints
-    """Where the session can go back to; likewise."""
-    memory: Memory
-    """What the project's sessions remember; likewise."""
 
     def __init__(
         self,
@@ -122,7 +117,7 @@ class Kit:
             instructions=ProjectInstructions.of(project.context.files),
             options=SubagentOptions.of(project.settings),
             read_skills=lambda agent: self.skills.preload(agent.skills, agent.plugin),
-            read_notes=lambda agent: read_notes(agent, project.places),
+            read_notes=self._read_notes,
             bring_servers=self._bring_servers,
         )
         self.skills = SkillCalls(project.skills, project.places, fork=fork_with(self.subagents))
@@ -151,6 +146,20 @@ class Kit:
     def undo(self) -> UndoStore | None:
         """What was there before each call; opened with the first that changes a file."""
         return open_undo(self.project.places)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """Where the session can go back to."""
+        from robota.sdk.checkpoints import Checkpoints  # noqa: PLC0415 - with the first look at them
+
+        return Checkpoints(self.skills.session, lambda: self.undo, self._recall)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What the project's sessions remember."""
+        from robota.sdk.memory.memory import Memory  # noqa: PLC0415 - for projects that have one
+
+        return Memory(self.skills.session, lambda: self.project)
 
     @property
     def background(self) -> BackgroundTasks:
@@ -222,8 +231,6 @@ class Kit:
     async def enter(self, session: Session) -> None:
         """Have what lives as long as the session opened by it, and closed in reverse order."""
         self._session = session
-        self.checkpoints = Checkpoints(session, lambda: self.undo, self._recall)
-        self.memory = Memory(session, lambda: self.project)
         self.subagents.attach(session)
         self.skills.attach(session)
         SkillOffers(session, lambda: self.skills.skills)
@@ -238,6 +245,11 @@ class Kit:
         await session.own(self.servers)
         if HAS_UNDO:
             await to_thread.run_sync(remove_unused_stores, self.project.places)
+
+    def _read_notes(self, agent: AgentDefinition) -> str:
+        from robota.sdk.agents.notes import read_notes  # noqa: PLC0415 - with the first subagent
+
+        return read_notes(agent, self.project.places)
 
     async def _bring_servers(self, agent: AgentDefinition, child: Session) -> list[str]:
         """Those of an agent's definition, for the session that it works in."""
@@ -255,7 +267,8 @@ class Kit:
 
     async def prepare(self, words: str) -> None:
         """Before a prompt: what is remembered of it, files that have changed, servers that come and go."""
-        self.context.refresh(await self.memory.prepare(words) if self.memory.mode != "disabled" else "")
+        remembers = self.project.settings.get("memory.enabled")
+        self.context.refresh(await self.memory.prepare(words) if remembers else "")
         self.servers.prepare()
 
     async def expand(self, prompt: Prompt, *, lenient: bool) -> Prompt:

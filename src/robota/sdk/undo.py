@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from robota._lazy_pattern import lazy_pattern
@@ -29,6 +28,8 @@ MAX_AGE_DAYS = 30.0
 
 def undo_directory(places: Places) -> str:
     """Where the entries of the project are: `~/.robota/undo/<name>-<hash>`."""
+    from hashlib import sha256  # noqa: PLC0415 - loads OpenSSL, for sessions that change something
+
     real = os.path.realpath(places.cwd)
     name = _UNSAFE.sub("-", os.path.basename(real))[:40]
     return places.user("undo", f"{name}-{sha256(os.fsencode(real)).hexdigest()[:16]}")

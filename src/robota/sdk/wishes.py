@@ -6,7 +6,6 @@ wish that has changed since is another one.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
@@ -146,7 +145,9 @@ def _escape(letter: str) -> str:
 
 
 def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:32]
+    from hashlib import sha256  # noqa: PLC0415 - loads OpenSSL, for projects that wish for something
+
+    return sha256(data).hexdigest()[:32]
 
 
 def _find_in_settings(places: Places, source: str, values: Mapping[str, Json]) -> Iterator[Wish]:

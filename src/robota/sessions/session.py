@@ -41,7 +41,6 @@ from robota.sessions.changes import (
 )
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
 from robota.sessions.description import describe_budget, describe_snapshot, update_web_tools
-from robota.sessions.follow import follow
 from robota.sessions.inbox import Inbox
 from robota.sessions.journal.records import HistoryCleared
 from robota.sessions.log import KeptFields
@@ -357,6 +356,8 @@ class Session(Closing):
     def follow(self, after: int = 0) -> AsyncGenerator[TurnEvent, None]:
         """The events behind number `after`, whenever they happened: those of the journal, then live ones.
         Each number comes once. Leaving it leaves the session alone."""
+        from robota.sessions.follow import follow  # noqa: PLC0415 - for front ends that are not the only one
+
         return follow(self.log, self.events, after)
 
     async def compact(self, instructions: str | None = None) -> str | None:

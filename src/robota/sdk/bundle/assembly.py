@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from robota.core.hooks.definition import merge_hooks
 from robota.core.tool import Tool
-from robota.sdk.bundle.tool import BundleTool
 from robota.sdk.mcp.reading import ReadServers, ServerTable, read_servers
 from robota.sdk.problems import Problem
 from robota.sdk.settings.hooks import permit_http_hooks, with_variables
@@ -17,6 +16,7 @@ from robota.sdk.settings.hooks import permit_http_hooks, with_variables
 if TYPE_CHECKING:
     from robota.core.robota import Robota
     from robota.sdk.bundle.bundles import Bundles
+    from robota.sdk.bundle.tool import BundleTool
     from robota.sdk.settings.settings import Settings
 
 
@@ -92,6 +92,10 @@ class BundleTools:
 
     def make(self, bundles: Bundles) -> list[Tool]:
         """One for each definition; that of one that is as before stays the same."""
+        if not bundles.tools and not self._made:
+            return []
+        from robota.sdk.bundle.tool import BundleTool  # noqa: PLC0415 - few plugins bring tools
+
         made = {}
         for definition in bundles.tools:
             known = self._made.get(definition.name)

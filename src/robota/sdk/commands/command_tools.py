@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from hashlib import sha256
 from typing import TypeAlias
 
 from robota.core.errors import ConfigurationError
@@ -47,6 +46,8 @@ def tool_name(command: str) -> str:
     name = PREFIX + re.sub(r"[^A-Za-z0-9_-]", "_", command)
     if len(name) <= MAX_NAME:
         return name
+    from hashlib import sha256  # noqa: PLC0415 - few names are that long
+
     return f"{name[: MAX_NAME - _HASH - 1]}_{sha256(command.encode()).hexdigest()[:_HASH]}"
 
 

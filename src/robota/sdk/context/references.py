@@ -89,8 +89,6 @@ def expand_references(prompt: Prompt, scope: ReferenceScope) -> ExpandedPrompt:
     texts = (
         [prompt] if isinstance(prompt, str) else [part.text for part in prompt if isinstance(part, TextPart)]
     )
-    if not any("@" in text for text in texts):
-        return ExpandedPrompt(prompt=prompt)
     expansion = _Expansion(scope)
     for text in texts:
         expansion.take_prompt(text)

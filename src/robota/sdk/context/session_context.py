@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from robota.core.errors import ValidationError
 from robota.core.events import ContextLoaded, SubagentEvent
-from robota.core.messages import HistoryEntry, Prompt
+from robota.core.messages import HistoryEntry, Prompt, prompt_text
 from robota.core.ports import timestamp
 from robota.sdk.context.active_references import ContextReferences
 from robota.sdk.context.nested import NestedInstructions
-from robota.sdk.context.references import ENTRY, ReferenceScope, expand_references
 from robota.sdk.context.system_prompt import PromptParts, build_system_prompt
 from robota.sessions.journal.records import KeptField
 from robota.sessions.session import Session
@@ -96,6 +95,14 @@ class SessionContext:
     async def expand(self, prompt: Prompt, *, lenient: bool = False, others: tuple[str, ...] = ()) -> Prompt:
         """The prompt with the files that it names. References that cannot be followed raise, each with a
         sentence, unless `lenient`; those that begin like one of `others` are no files."""
+        if "@" not in prompt_text(prompt):
+            return prompt
+        from robota.sdk.context.references import (  # noqa: PLC0415 - few prompts name files
+            ENTRY,
+            ReferenceScope,
+            expand_references,
+        )
+
         session = self._session
         scope = ReferenceScope(
             cwd=session.cwd,

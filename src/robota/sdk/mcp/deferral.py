@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from robota.core.messages import AssistantMessage, Json, Message, ToolMessage
-from robota.tools.mcp.connection import ServerConnection
+
+if TYPE_CHECKING:
+    from robota.tools.mcp.connection import ServerConnection
 
 VARIABLE = "ENABLE_TOOL_SEARCH"
 TOOL_SEARCH = "ToolSearch"

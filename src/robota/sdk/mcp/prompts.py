@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from robota.core.messages import TextPart
 from robota.sdk.commands.effects import CommandResult, SubmitPrompt, failure
 from robota.sdk.commands.registry import Command
-from robota.tools.mcp.connection import ServerConnection
 from robota.tools.mcp.definition import plain_name
-from robota.tools.mcp.offer import OfferedPrompt
 
 if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
     from robota.sdk.mcp.servers import McpServers
+    from robota.tools.mcp.connection import ServerConnection
+    from robota.tools.mcp.offer import OfferedPrompt
 
 
 class McpPromptSource:

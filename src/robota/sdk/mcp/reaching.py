@@ -12,12 +12,12 @@ from robota.core.errors import ConfigurationError
 from robota.core.jsontext import decode
 from robota.core.process import run_process
 from robota.sdk.places import Places
-from robota.tools.mcp.connection import OpenTransport
-from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.failure import Noise
 
 if TYPE_CHECKING:
     from robota.sdk.mcp.servers import OpenRelay
+    from robota.tools.mcp.connection import OpenTransport
+    from robota.tools.mcp.definition import ServerDefinition
+    from robota.tools.mcp.failure import Noise
 
 HELPER_SECONDS = 10.0
 

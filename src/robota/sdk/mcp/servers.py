@@ -12,14 +12,14 @@ from robota.core.given import suggest
 from robota.core.tool import Tool
 from robota.sdk.mcp.deferral import SearchPolicy, is_too_much
 from robota.sdk.mcp.search_tool import ToolSearchTool, choose
-from robota.tools.mcp.connection import OpenTransport, ServerConnection
-from robota.tools.mcp.definition import ServerDefinition
-from robota.tools.mcp.open_call import FillIn, Sample
 from robota.tools.mcp.tool import McpTool
 
 if TYPE_CHECKING:
     from robota.core.robota import Robota
     from robota.sessions.session import Session
+    from robota.tools.mcp.connection import OpenTransport, ServerConnection
+    from robota.tools.mcp.definition import ServerDefinition
+    from robota.tools.mcp.open_call import FillIn, Sample
 
 OpenRelay: TypeAlias = Callable[[str], AbstractAsyncContextManager[Any]]
 """Reaches a server of that name inside the program around the session."""
@@ -97,6 +97,8 @@ class McpServers:
         self._offer()
 
     def _add(self, definition: ServerDefinition, after: float) -> None:
+        from robota.tools.mcp.connection import ServerConnection  # noqa: PLC0415 - for those who have servers
+
         roots = () if self._session is None else (self._session.cwd,)
         connection = ServerConnection(
             definition,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 
 from msgspec import Struct
 
@@ -55,6 +54,8 @@ def find_candidates(words: str) -> Iterator[Candidate]:
 
 def make_id(text: str) -> str:
     """The same for the same words, so that nothing waits twice."""
+    from hashlib import sha256  # noqa: PLC0415 - loads OpenSSL, for those who ask to remember something
+
     return f"mem_{sha256(normalise(text).encode()).hexdigest()[:12]}"
 
 

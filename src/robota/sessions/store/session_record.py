@@ -17,12 +17,6 @@ from robota.core.jsontext import decode, decode_leniently, encode
 from robota.core.messages import HistoryEntry, Json, JsonObject, Message
 from robota.sessions.files import OWN_SUFFIXES
 from robota.sessions.journal.records import KEPT_FIELDS, KeptField
-from robota.sessions.store.message_codec import (
-    history_entry_from_record,
-    message_from_record,
-    message_record_to_entry_record,
-    read_time,
-)
 
 RECORD_VERSION = 1
 """The major version of the file; a file with a higher one is read but not written."""
@@ -81,6 +75,11 @@ class SessionRecord(Struct, kw_only=True, rename="camel"):
 
     def parse_messages(self) -> list[Message]:
         """The conversation. A message without an id or a time gets the same ones at every call."""
+        from robota.sessions.store.message_codec import (  # noqa: PLC0415 - not for those who only write
+            message_from_record,
+            read_time,
+        )
+
         moment = read_time(self.created_at)
         return [
             message_from_record(message, id=f"{self.id}-{number}", timestamp=moment)
@@ -89,6 +88,11 @@ class SessionRecord(Struct, kw_only=True, rename="camel"):
 
     def parse_history(self) -> list[HistoryEntry]:
         """The timeline, with the ids and times of `parse_messages`."""
+        from robota.sessions.store.message_codec import (  # noqa: PLC0415 - likewise
+            history_entry_from_record,
+            read_time,
+        )
+
         moment = read_time(self.created_at)
         return [
             history_entry_from_record(entry, id=f"{self.id}-entry-{number}", timestamp=moment)
@@ -237,6 +241,8 @@ def _fits(key: str, value: Json) -> bool:
 
 def backfill_history(messages: Sequence[Json], *, id: str, created_at: str) -> list[Json]:
     """The timeline of a record that was written before there was one."""
+    from robota.sessions.store.message_codec import message_record_to_entry_record  # noqa: PLC0415 - old records
+
     return [
         message_record_to_entry_record(message, id=f"{id}-{number}", timestamp=created_at)
         for number, message in enumerate(messages, 1)

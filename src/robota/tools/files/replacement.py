@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from html import unescape
 from itertools import accumulate, islice
 
 from msgspec import Struct
@@ -210,6 +209,8 @@ def _spellings(old: str) -> Iterator[tuple[str, str, Key, bool]]:
         yield "with real line ends, tabs and quotes: do not escape them", real, _squeeze, True
     if all(map(_DIFF.match, plain.splitlines())) and re.search(r"(?m)^[+-]", plain):
         yield "without the marks of a diff: leave them out", _DIFF.sub("", plain), _squeeze, True
+    from html import unescape  # noqa: PLC0415 - for edits that fail; its table of names takes a millisecond
+
     yield "without HTML entities: write the characters", unescape(plain), _squeeze, True
     yield f"with other quotes or dashes{again}", plain, _straighten, True
     yield f"in other upper and lower case{again}", plain, _fold, True

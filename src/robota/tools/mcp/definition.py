@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
@@ -79,5 +78,7 @@ def tool_name(definition: ServerDefinition, name: str) -> str:
     full = definition.prefix + plain_name(name)
     if len(full) <= MAX_NAME:
         return full
-    mark = hashlib.sha256(full.encode()).hexdigest()[:8]
+    from hashlib import sha256  # noqa: PLC0415 - loads OpenSSL; few names are that long
+
+    mark = sha256(full.encode()).hexdigest()[:8]
     return f"{full[: MAX_NAME - len(mark) - 1]}_{mark}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from robota.core.context import BYTES_PER_TOKEN
 from robota.core.events import OwnerPathSegment
@@ -13,9 +13,11 @@ from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
 from robota.core.provider import ToolSchema
 from robota.core.tool import ToolContext, ToolResult
-from robota.tools.mcp.connection import ServerConnection
 from robota.tools.mcp.definition import tool_name
-from robota.tools.mcp.offer import OfferedTool
+
+if TYPE_CHECKING:
+    from robota.tools.mcp.connection import ServerConnection
+    from robota.tools.mcp.offer import OfferedTool
 
 Relay: TypeAlias = Callable[
     [JsonObject, ToolContext, tuple[OwnerPathSegment, ...]], Awaitable[ToolResult | str]

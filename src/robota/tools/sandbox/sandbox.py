@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
 import anyio
@@ -216,7 +213,9 @@ class Sandbox:
     def _private_tmp(self) -> str:
         """Made with the first command, removed with this object or at the end of the program."""
         if self._tmp is None:
-            self._tmp = tempfile.mkdtemp(prefix="robota-")
+            from tempfile import mkdtemp  # noqa: PLC0415 - with the first command
+
+            self._tmp = mkdtemp(prefix="robota-")
             weakref.finalize(self, remove_tree, self._tmp)
         return self._tmp
 
@@ -233,6 +232,7 @@ def _let_go(policy: SandboxPolicy, placeholders: Placeholders) -> list[str]:
 def remove_tree(root: str) -> None:
     """Remove a directory with everything in it. Some caches are read-only directories, which hold their
     entries until that is changed; what lies around the directory is not ours to change."""
+    import shutil  # noqa: PLC0415 - when somebody leaves something to remove
 
     def remove_anyway(remove: Callable[[str], object], path: str, _: object) -> None:
         with suppress(OSError):
@@ -275,6 +275,8 @@ Wrap: TypeAlias = Callable[[Sequence[str], str, SandboxPolicy, Placeholders], li
 
 async def find_fault(wrap: Wrap, network: Network) -> str | None:
     """Run the probe; what is wrong with this way to confine commands, `None` if nothing is."""
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - before the first command
+
     with (
         TemporaryDirectory(prefix="robota-probe-") as directory,
         socket.create_server(("127.0.0.1", 0)) as server,

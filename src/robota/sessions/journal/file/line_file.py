@@ -54,8 +54,6 @@ class LineFile:
 
         `keep` is how much of what is not yet synced stays in memory as well.
         """
-        from robota.sessions.journal.file.tail import prepare_end  # noqa: PLC0415 - not before the first record
-
         self._path = path
         self._files = files
         self._write = files.write
@@ -73,7 +71,10 @@ class LineFile:
         self._lock.acquire(now)
         try:
             self._fd = files.open_append(path)
-            self._end, self.found = prepare_end(files, self._fd, path, session_id)
+            if files.size(self._fd):
+                from robota.sessions.journal.file.tail import prepare_end  # noqa: PLC0415 - for those who go on
+
+                self._end, self.found = prepare_end(files, self._fd, path, session_id)
         except BaseException:
             self.close()
             raise
