@@ -89,6 +89,14 @@ async def test_closing_the_table_ends_everything(tmp_path: Path, mark: str) -> N
     assert sorted(ended) == ["a", "b"]
 
 
+async def test_a_table_in_a_cancelled_scope_ends_everything_before_it_is_left(mark: str) -> None:
+    with anyio.CancelScope() as scope:
+        async with ProcessTable() as table:
+            process = await table.start(sh("trap '' TERM; sleep 1000 & wait"), title="")
+            scope.cancel()
+    assert (process.status, running_with(mark)) == ("stopped", [])
+
+
 async def test_a_closed_table_starts_nothing() -> None:
     ended: list[bool] = []
     table = ProcessTable()

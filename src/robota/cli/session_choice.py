@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Unpack
 
-from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.core.errors import SessionNotFoundError
@@ -124,7 +124,7 @@ async def open_another(
         session_id=None,
         add_dirs=(*options.add_dirs, *wish.add_dirs),
     )
-    choice = await to_thread.run_sync(SessionChoice, options)
+    choice = await asyncio.to_thread(SessionChoice, options)
     start = choice.start
     known = start.model if start is not None and start.provider == chosen.provider.name else None
     chosen = replace(chosen, model=wish.model or known or chosen.model)

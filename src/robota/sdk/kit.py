@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
 from msgspec.structs import replace
 
 from robota.core.background import TaskKind
@@ -244,7 +244,7 @@ class Kit:
         self.servers.attach(session)
         await session.own(self.servers)
         if HAS_UNDO:
-            await to_thread.run_sync(remove_unused_stores, self.project.places)
+            await asyncio.to_thread(remove_unused_stores, self.project.places)
 
     def _read_notes(self, agent: AgentDefinition) -> str:
         from robota.sdk.agents.notes import read_notes  # noqa: PLC0415 - with the first subagent

@@ -6,10 +6,11 @@ listed under an id, keeps the beginning and the end of what it printed, and is e
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import anyio
 from msgspec import Struct, field
@@ -18,9 +19,6 @@ from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError, ToolExecutionError, describe_exception
 from robota.core.plain_text import looks_binary, to_plain_text
 from robota.core.process import Capture, OnOutput, ProcessResult, run_process
-
-if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
 
 PROCESS_LIMIT = 8
 """Processes of one table at a time; all but one of them may be in the background."""
@@ -110,9 +108,9 @@ class BackgroundProcess(Struct, eq=False):
     status: ProcessStatus = "running"
     result: ProcessResult | None = None
     """How it ended; `None` while it runs and when it was stopped."""
-    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    _started: anyio.Event = field(default_factory=anyio.Event)
-    _ended: anyio.Event = field(default_factory=anyio.Event)
+    _scope: anyio.CancelScope = field(default_factory=lambda: anyio.CancelScope())
+    _started: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_running(self) -> bool:
@@ -141,7 +139,7 @@ class BackgroundProcess(Struct, eq=False):
             with self._scope:
                 self.result = await command.run(self._hear, self._started.set)
             self.status = "stopped" if self.result is None else "failed" if self.result.error else "exited"
-        except Exception as error:  # noqa: BLE001 - one process must not end its siblings in the task group
+        except Exception as error:  # noqa: BLE001 - whoever waits for the process is told, as of any failure
             self.result = ProcessResult(error=describe_exception(error))
             self.status = "failed"
         finally:
@@ -161,32 +159,36 @@ class ProcessTable:
     leaving it ends them all.
     """
 
-    __slots__ = ("_count", "_group", "_limit", "_log_limit", "_processes", "_slots", "on_start")
+    __slots__ = ("_count", "_limit", "_log_limit", "_processes", "_slots", "_tasks", "on_start")
 
     def __init__(self, *, limit: int = PROCESS_LIMIT, log_limit: int = LOG_LIMIT) -> None:
         if limit < 2:  # one of them is kept for the foreground
             raise ConfigurationError(f"A process table needs room for at least two processes, not {limit}.")
         self._limit = limit
         self._log_limit = log_limit
-        self._slots: anyio.Semaphore = anyio.Semaphore(limit)
-        self._group: TaskGroup | None = None
+        self._slots = asyncio.Semaphore(limit)
+        self._tasks: set[asyncio.Task[None]] | None = None
+        """Of the processes in the background; `None` while the table is not open. No task group of anyio's: a
+        session opens its table before it is known whether anything will run, and loading one takes as long as
+        opening all the rest."""
         self._processes: dict[str, BackgroundProcess] = {}
         self._count = 0
         self.on_start: Callable[[BackgroundProcess], object] | None = None
         """Is told of each process that is started in the background, just before it is."""
 
     async def __aenter__(self) -> Self:
-        self._group = await anyio.create_task_group().__aenter__()
+        self._tasks = set()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        group, self._group = self._group, None
-        if group is None:
-            return None
-        group.cancel_scope.cancel()
-        return await group.__aexit__(kind, error, trace)
+    ) -> None:
+        tasks, self._tasks = self._tasks, None
+        if tasks:
+            for process in self.running:
+                process._scope.cancel()
+            with anyio.CancelScope(shield=True):  # a cancelled scope around us leaves none behind
+                await asyncio.wait(tasks)
 
     @property
     def processes(self) -> tuple[BackgroundProcess, ...]:
@@ -226,7 +228,10 @@ class ProcessTable:
             undo.callback(self._slots.release)
             if self.on_start is not None:
                 self.on_start(process)
-            self._require_open().start_soon(process._run, command, (self._slots.release, on_end))
+            tasks = self._require_open()
+            task = asyncio.create_task(process._run(command, (self._slots.release, on_end)))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
             undo.pop_all()
         return await self._wait_for_start(process)
 
@@ -245,10 +250,10 @@ class ProcessTable:
         self._processes[process.id] = process
         return process
 
-    def _require_open(self) -> TaskGroup:
-        if self._group is None:
+    def _require_open(self) -> set[asyncio.Task[None]]:
+        if self._tasks is None:
             raise ToolExecutionError("Nothing can run in the background: the process table is not open.")
-        return self._group
+        return self._tasks
 
     async def _wait_for_start(self, process: BackgroundProcess) -> BackgroundProcess:
         known = False

@@ -8,6 +8,7 @@ are, is never assumed.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -84,7 +85,7 @@ async def ask_local_server(base_url: str, *, load: str = "") -> LocalServer | No
 
 async def _load_ollama(place: str, model: str) -> bool:
     """Have Ollama load a model, which the first request would do anyway."""
-    from robota.providers.wire.channel import HttpChannel  # noqa: PLC0415 - as anyio below
+    from robota.providers.wire.channel import HttpChannel  # noqa: PLC0415 - as asyncio below
 
     channel = HttpChannel(f"{place}/api/generate", provider="ollama")
     try:
@@ -100,7 +101,7 @@ async def detect_local_servers(
     addresses: Sequence[str] = USUAL_ADDRESSES, *, deadline: float = DEADLINE_SECONDS
 ) -> list[LocalServer]:
     """The servers at these addresses that said who they are before the deadline, in the order given."""
-    import anyio  # noqa: PLC0415 - a loop is running
+    import asyncio  # noqa: PLC0415 - a loop is running
 
     found: dict[str, LocalServer] = {}
 
@@ -109,15 +110,15 @@ async def detect_local_servers(
         if server is not None:
             found[address] = server
 
-    with anyio.move_on_after(deadline):
-        async with anyio.create_task_group() as tasks:
+    with suppress(TimeoutError):  # who has not answered by then is not there
+        async with asyncio.timeout(deadline), asyncio.TaskGroup() as tasks:
             for address in addresses:
-                tasks.start_soon(look, address)
+                tasks.create_task(look(address))
     return [found[address] for address in addresses if address in found]
 
 
 async def _look_at(address: str) -> LocalServer | None:
-    from robota.http.client import HttpClient  # noqa: PLC0415 - as anyio above
+    from robota.http.client import HttpClient  # noqa: PLC0415 - as asyncio above
 
     async with HttpClient(proxies=False) as client:
         get = partial(_get, client, address)

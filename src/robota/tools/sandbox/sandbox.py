@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -11,7 +12,6 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Literal, TypeAlias
 
-import anyio
 from anyio import to_thread
 from msgspec import Struct
 
@@ -109,7 +109,7 @@ class Sandbox:
         weakref.finalize(self, self._lasting.release)
         self._caches: Caches | None = None
         self._found: tuple[Backend | None, str] | None = None
-        self._lock = anyio.Lock()
+        self._lock = asyncio.Lock()
         self._noted: set[str] = set()
         self._tmp: str | None = None
 
