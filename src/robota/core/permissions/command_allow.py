@@ -39,12 +39,14 @@ def cover_parts(allow: RuleSet, invocations: Sequence[Invocation]) -> Cover | Ga
     if not isinstance(coverage, _Coverage):
         return coverage
     first: str | None = None
+    conditions = _conditions()
     for invocation in invocations:
-        if _is_condition(invocation.command):
+        command = invocation.command
+        if command.words[0].text in conditions and not command.assignments:
             continue
         found = coverage.rule_for(invocation)
         if found is None:
-            return Gap(invocation.command.text, coverage.why_not(invocation))
+            return Gap(command.text, coverage.why_not(invocation))
         first = found if first is None else first
     if first is None:  # conditions alone
         first = next((rule for each in invocations if (rule := coverage.rule_for(each))), None)

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ from robota.core.shell.effects import substitute
 from robota.core.shell.expansions import find_possible_options
 from robota.core.shell.invocations import Invocation
 
+_PROGRAM = attrgetter("program")
 _DIRECTORIES = frozenset({"workingDirectory", "working_directory", "cwd"})
 
 
@@ -68,6 +70,8 @@ def _together(rules: RuleSet) -> _Together | None:
 
 
 class CommandMatcher:
+    __slots__ = ("_call", "_command", "_every", "_files", "_problem", "_reading")
+
     def __init__(self, call: Call) -> None:
         self._call = call
         place, command = call.place, call.arguments.get("command")
@@ -205,10 +209,10 @@ class CommandMatcher:
             and any(each.redirected and each.kind == "write" for each in files.touches)
         ):
             return "a link that the command makes may lead what it writes elsewhere"
-        others = [each for each in self._every if each.program != "git"]
-        if len(others) == len(self._every):
+        programs = set(map(_PROGRAM, self._every))
+        if "git" not in programs:
             return None
-        if not others and not self._reading.redirects:  # and no table says that git writes
+        if len(programs) == 1 and not self._reading.redirects:  # and no table says that git writes
             return find_doubtful_git(self._every, ())
         return find_doubtful_git(self._every, files.touches, files.filled_trees())
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -84,6 +85,7 @@ _SAME_WORDS: dict[str, dict[str, str]] = {
 _LETTERS = re.compile(r"-[A-Za-z]{1,3}\Z")
 _TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "mvn", "gradle", "gradlew"})
 """Programs that carry out each of their operands, in whichever order."""
+_KEY, _TEXT = attrgetter("key"), attrgetter("text")
 _LOOSEN = str.maketrans({QUOTED_BLANK: " ", COMPUTED: None, LIVE: None})
 
 
@@ -278,16 +280,16 @@ def command_words(command: Command) -> list[str]:
 
 
 def command_key(words: tuple[Word, ...]) -> str:
-    return " ".join([word.key for word in words])
+    return " ".join(map(_KEY, words))
 
 
 def command_texts(command: Command) -> list[str]:
     """The spellings of a part that a deny rule is compared with, its plain text first."""
     words = command.words
-    plain = [word.text for word in words]
+    plain = list(map(_TEXT, words))
     texts, first = [" ".join(plain)], plain[0]
-    if any(word.pieces for word in words):
-        texts.append(command.raw)
+    if (raw := command.raw) != texts[0]:
+        texts.append(raw)
     if "/" in first:
         texts.append(" ".join([program_name(first), *plain[1:]]))
     if "git-" in first and (name := program_name(first)).startswith("git-"):

@@ -103,9 +103,13 @@ class Reading(Struct, eq=False, gc=False):
 
     def look_closer(self) -> frozenset[str]:
         """Find out what only rules that deny or ask about commands need."""
-        self.runs_unknown = next((each.command.text for each in self.every if self._runs_written(each)), None)
-        self.names = frozenset([name for each in self.every for name in other_names(each.program)])
-        self.unsettled = self.runs_unknown is not None or any(map(_is_open, self.every))
+        names: set[str] = set()
+        for each in self.every:
+            names.update(other_names(each.program))
+            self.unsettled = self.unsettled or _is_open(each)
+            if self.runs_unknown is None and self._runs_written(each):
+                self.unsettled, self.runs_unknown = True, each.command.text
+        self.names = frozenset(names)
         return self.names
 
     def _runs_written(self, invocation: Invocation) -> bool:

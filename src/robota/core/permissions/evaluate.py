@@ -169,7 +169,7 @@ def _decide(call: Call) -> PermissionExplanation:
                     found = answer
             if found is not None:
                 return found
-    return _apply_allow(call, [matcher, *[other for _, other in declared]], by_mode)
+    return _apply_allow(call, matcher, [other for _, other in declared] if declared else (), by_mode)
 
 
 def _declared_calls(call: Call) -> Iterator[Call]:
@@ -229,14 +229,14 @@ def _apply(call: Call, matcher: Matcher, rules: RuleSet, *, denies: bool) -> Per
 
 
 def _apply_allow(
-    call: Call, matchers: Sequence[Matcher], by_mode: PermissionDecision
+    call: Call, matcher: Matcher, declared: Sequence[Matcher], by_mode: PermissionDecision
 ) -> PermissionExplanation:
     """Allow rules cover the call itself, never what its tool declares; the mode must reach both."""
-    cover = matchers[0].cover()
+    cover = matcher.cover()
     if not isinstance(cover, Gap):
         return PermissionExplanation("auto", cover.rule, cover.part, f"The rule {cover.rule} allows it.")
     if by_mode == "auto":
-        gaps = (matcher.mode_gap() for matcher in matchers if isinstance(matcher, FileMatcher))
+        gaps = (each.mode_gap() for each in (matcher, *declared) if isinstance(each, FileMatcher))
         gap = next(filter(None, gaps), None)
         if gap is None:
             return PermissionExplanation("auto", reason=_explain_mode(call, "auto"))

@@ -83,19 +83,20 @@ def find_sources(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]
 
 
 def _find_sources(invocation: Invocation) -> list[str]:
-    programs = load_programs()
-    values = [each.value for each in invocation.command.assignments if programs.is_steering(each.name)]
-    sources = [value.text for value in values if value is not None and value.literal]
+    steers = load_programs().is_steering
+    given = [each for each in invocation.command.assignments if each.value.literal and steers(each.name)]
+    sources = [each.value.text for each in given]
     options = None if invocation.computed else find_options(invocation.program)
-    if options is not None:
-        words = [word.text for word in invocation.words]
-        hazards = find_hazards(invocation.words)
-        if options.check == "awk" and hazards:  # its text may run what -v sets
-            sources += [word for word in words if "=" in word]
-        for hazard in hazards:
-            sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST])]
-            if options.check == "git" and "alias." in hazard.word + hazard.value:
-                sources.append(f"git {hazard.value.partition('=')[2] or hazard.value}")
+    hazards = () if options is None else find_hazards(invocation.words)
+    if options is None or not hazards:
+        return sources
+    words = [word.text for word in invocation.words]
+    if options.check == "awk":  # its text may run what -v sets
+        sources += [word for word in words if "=" in word]
+    for hazard in hazards:
+        sources += [hazard.value, " ".join(words[hazard.index : hazard.index + _LONGEST])]
+        if options.check == "git" and "alias." in hazard.word + hazard.value:
+            sources.append(f"git {hazard.value.partition('=')[2] or hazard.value}")
     return sources
 
 

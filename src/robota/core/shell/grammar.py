@@ -130,7 +130,7 @@ def _read_list(reader: Reader, *stops: str, may_be_empty: bool = False) -> str:
 
 
 def _stop_here(reader: Reader, stops: tuple[str, ...]) -> str | None:
-    character = reader.peek()
+    character = reader.src[reader.pos : reader.pos + 1]
     if character == "" or character == ")":
         if character not in stops:
             raise ShellSyntaxError(
@@ -174,7 +174,7 @@ def _read_and_or(reader: Reader) -> str:
 def _read_pipeline(reader: Reader) -> str:
     """Commands joined by `|`; the two characters that follow."""
     start, outer, piped = len(reader.script.commands), reader.piped, False
-    character = reader.peek()
+    character = reader.src[reader.pos : reader.pos + 1]
     if character == "!" and _KEYWORD.match(reader.src, reader.pos):
         reader.pos += 1
         _skip_blanks(reader)
@@ -184,7 +184,7 @@ def _read_pipeline(reader: Reader) -> str:
     while True:
         _read_command(reader)
         _skip_blanks(reader)
-        operator = reader.peek(2)
+        operator = reader.src[reader.pos : reader.pos + 2]
         if operator[:1] != "|" or operator == "||":
             break
         piped = True
@@ -199,7 +199,7 @@ def _read_pipeline(reader: Reader) -> str:
 
 
 def _read_command(reader: Reader) -> None:
-    character = reader.peek()
+    character = reader.src[reader.pos : reader.pos + 1]
     if character == "(":
         opening = reader.peek(2) if reader.peek(2) == "((" else "("
     elif character not in _KEYWORD_STARTS:

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,6 +41,10 @@ class OptionWord(Struct, frozen=True, gc=False):
     """The value's text, None when there is no value."""
 
 
+Read: TypeAlias = tuple[list[OptionWord], list[tuple[int, Word]]]
+"""The options of a command, and its operands with their positions."""
+
+
 def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) -> list[Hazard]:
     """The hazards of a command; `possible` are the positions of words that may turn out to be options."""
     program = program_name(words[0].text)
@@ -51,11 +56,14 @@ def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) 
         return []
     if options.check == "git":
         return list(_git_hazards(words, possible))
+    read = read_options(words, 1, options)
     if options.subcommands:
-        operands = [word.text for _, word in read_options(words, 1, options)[1][:2]]
-        options = _within(program, " ".join(operands[:1]), " ".join(operands))
-    found = _option_hazards(words, 1, options, possible)
-    return [*found, *_checked(words, options)] if options.check else found
+        operands = [word.text for _, word in read[1][:2]]
+        within = _within(program, " ".join(operands[:1]), " ".join(operands))
+        if within is not options:
+            options, read = within, read_options(words, 1, within)
+    found = _option_hazards(words, 1, options, read, possible)
+    return [*found, *_checked(words, options, read)] if options.check else found
 
 
 def after_options(words: Sequence[Word]) -> int:
@@ -70,9 +78,7 @@ def after_options(words: Sequence[Word]) -> int:
     return index
 
 
-def read_options(
-    words: Sequence[Word], start: int, options: ProgramOptions
-) -> tuple[list[OptionWord], list[tuple[int, Word]]]:
+def read_options(words: Sequence[Word], start: int, options: ProgramOptions) -> Read:
     """Split the words from `start` on into options and operands, the way the program would."""
     found: list[OptionWord] = []
     operands: list[tuple[int, Word]] = []
@@ -148,13 +154,14 @@ def _complete(name: str, options: ProgramOptions) -> str:
 
 
 def _option_hazards(
-    words: Sequence[Word], start: int, options: ProgramOptions, possible: Collection[int]
+    words: Sequence[Word], start: int, options: ProgramOptions, read: Read, possible: Collection[int]
 ) -> list[Hazard]:
-    found, operands = read_options(words, start, options)
+    found, operands = read
+    harmless = options.harmless
     hazards = [
         Hazard(option.last, option.name, option.text or "")
         for option in found
-        if _is_harmful(option, options)
+        if option.name not in harmless and _is_harmful(option, options)
     ]
     if operands and (possible or options.first or options.verbs or options.operands is not None):
         hazards += _operand_hazards(words, found, operands, options, possible)
@@ -213,9 +220,8 @@ def _named_hazards(
 
 
 def _is_harmful(option: OptionWord, options: ProgramOptions) -> bool:
+    """Whether an option is that the table does not call harmless."""
     name, text, value = option.name, option.text, option.value
-    if name in options.harmless:
-        return False
     if name in options.keyed:
         known = value is None or value.literal
         return text is not None and (not known or _is_harmful_key(text.strip(_KEY_PADDING).lower(), options))
@@ -232,11 +238,11 @@ def _is_harmful_key(text: str, options: ProgramOptions) -> bool:
     return text.startswith(options.keys or "\0") or any(part in text for part in options.key_contains)
 
 
-def _checked(words: Sequence[Word], options: ProgramOptions) -> Iterator[Hazard]:
+def _checked(words: Sequence[Word], options: ProgramOptions, read: Read) -> Iterator[Hazard]:
     """Program texts given on the command line, and words whose meaning depends on how they are written."""
     from robota.core.shell import texts as checks  # noqa: PLC0415 - half a millisecond that most commands save
 
-    found, operands = read_options(words, 1, options)
+    found, operands = read
     if options.check not in _TEXT_OPTIONS:
         yield from (
             Hazard(index, words[index].text)
@@ -282,7 +288,8 @@ def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Ha
     if options is None or index in possible or not words[index].literal:
         yield Hazard(len(words) - 1, subcommand, " ".join(word.text for word in words[index + 1 :]))
         return
-    yield from _option_hazards(words, index + 1, options, possible)
+    read = read_options(words, index + 1, options)
+    yield from _option_hazards(words, index + 1, options, read, possible)
 
 
 @lru_cache(maxsize=256)

@@ -67,6 +67,8 @@ def find_invocations(script: Script, directories: Directories, home: str, depth:
         if command.words[0].text[-1:] == "d" and _moves(command):  # only these end so
             tracked = zip(script.commands, _follow(script, directories, home), strict=True)
             return [_open(command, script, here, home, depth) for command, (here, _) in tracked]
+    if len(script.commands) == 1:
+        return [_open(script.commands[0], script, directories, home, depth)]
     return [_open(command, script, directories, home, depth) for command in script.commands]
 
 
@@ -154,9 +156,7 @@ def _open(command: Command, script: Script, directories: Directories, home: str,
     unwrapped = None
     if way is not None:
         unwrapped = unwrap(command, way, fed=bool(script.redirections) and _is_fed(script))
-    extended = program[-4:] == "find" and len(find_possible_hazards(command.words, script)) > len(
-        find_hazards(command.words)
-    )
+    extended = program[-4:] == "find" and _may_gain_hazards(command.words, script)
     if extended:  # a value may add an -exec
         unwrapped = unwrapped or Unwrapped()
     if unwrapped is None:
@@ -180,6 +180,12 @@ def _open(command: Command, script: Script, directories: Directories, home: str,
         scripts.append(parsed)
         found.extend(find_invocations(parsed, inside, home, depth + 1))
     return Invocation(command, script, directories, program, unwrapped, tuple(found), tuple(scripts), opaque)
+
+
+def _may_gain_hazards(words: tuple[Word, ...], script: Script) -> bool:
+    """Whether a word may turn out to be one."""
+    computed = any(word.pieces for word in words)
+    return computed and len(find_possible_hazards(words, script)) > len(find_hazards(words))
 
 
 def _is_fed(script: Script) -> bool:

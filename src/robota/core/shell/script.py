@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ COMPUTED = "\x1e"
 LIVE = "\x1c"
 
 _LIVE_CHARACTERS = re.compile(r"([?\[])")
+_TEXT, _RAW = attrgetter("text"), attrgetter("raw")
 
 
 class ShellSyntaxError(ValueError):
@@ -126,11 +128,11 @@ class Command(Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        return " ".join([word.text for word in self.words])
+        return " ".join(map(_TEXT, self.words))
 
     @property
     def raw(self) -> str:
-        return " ".join([word.raw for word in self.words])
+        return " ".join(map(_RAW, self.words))
 
 
 class Script(Struct, eq=False, gc=False):
