@@ -37,6 +37,7 @@ LINKS = {
     "ws/out/esc.txt": "{root}/outside/out.txt",
     "ws/out/escdir": "{root}/outside",
     "ws/out/in.txt": "real.txt",
+    "ws/out/running": "/proc",
 }
 FILES = (
     "ws/src/a.py",

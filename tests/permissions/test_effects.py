@@ -95,7 +95,7 @@ READERS = """
     sudo cat .env ¦ bash -c 'cat .env' ¦ echo "$(cat .env)" ¦ find . -exec cat .env \\;
     timeout 5 cat .env ¦ cat {a,.env}
     git show HEAD:.env ¦ git diff --no-index /dev/null .env ¦ git grep KEY .env ¦ git blame .env
-    cat $PWD/.env ¦ echo x > .env
+    cat $PWD/.env ¦ F=.env; cat $F ¦ F=.en; cat "${F}v" ¦ echo x > .env
 """
 
 
@@ -110,7 +110,7 @@ def test_a_read_deny_binds_programs_that_read_files() -> None:
 def test_a_read_that_may_reach_a_denied_file_is_asked_about() -> None:
     commands = table("""
         cat $X ¦ cat .e* ¦ cat .en? ¦ cat .[e]nv ¦ cat `x` ¦ xargs cat ¦ find . -exec cat {} +
-        F=.env; cat $F ¦ cat a$IFS.env ¦ cat a${IFS}.env ¦ cat a${x:- .env} ¦ F='b .env'; cat a$F
+        cat a$IFS.env ¦ cat a${IFS}.env ¦ cat a${x:- .env} ¦ F='b .env'; cat a$F
         grep -r KEY . ¦ grep -r KEY ¦ rg --hidden KEY ¦ tar cf x . ¦ cp -r . /tmp/x
     """)
     assert_answers("approve", commands, decide_under_read_deny)

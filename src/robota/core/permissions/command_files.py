@@ -6,6 +6,8 @@ import os
 import posixpath
 import re
 from functools import cached_property
+from itertools import product
+from math import prod
 
 from msgspec.structs import replace
 
@@ -29,30 +31,55 @@ _LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
 _COPIES_LINKS = re.compile(
     r"-[a-zA-Z]*[adPRrsl]|--(?:archive|no-dereference|symbolic-link|link|recursive|preserve)"
 )
+_QUOTING = str.maketrans("", "", "'\"\\")
 _ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
 _WIDE = re.compile(r"proc|environ|find|/[^\s/]*[*?\[]")
-_OUTWARD = re.compile(_WIDE.pattern + r"|\.\.|~|\$|/(?![^\s'\"/])|\bcd\b|\bpushd\b")
+_OUTWARD = re.compile(r"proc|environ|/[^\s/]*[*?\[]|\.\.|~|\$|/(?![^\s/])|\bcd\b|\bpushd\b")
+_MAXIMUM_VALUES = 16
+"""Of the words that variables make of one word, as many are looked at."""
 
 
-def _leads_out(command: str) -> bool:
+def _unquote(command: str) -> str:
+    """The letters of a command: `/pr"oc"` spells `/proc`."""
+    quoted = '"' in command or "'" in command or "\\" in command
+    return command.translate(_QUOTING) if quoted else command
+
+
+def _leads_out(letters: str) -> bool:
     """Whether anything in a command may lead above the working directory."""
     hinted = (
-        "/" in command
-        or "$" in command
-        or ".." in command
-        or "~" in command
-        or "cd" in command
-        or "find" in command
-        or "proc" in command
-        or "environ" in command
-        or "pushd" in command
+        "/" in letters
+        or ".." in letters
+        or "~" in letters
+        or "cd" in letters
+        or "proc" in letters
+        or "environ" in letters
+        or "pushd" in letters
     )
-    return hinted and _OUTWARD.search(command) is not None
+    return hinted and _OUTWARD.search(letters) is not None
 
 
 def _without_globs(word: Word) -> Word:
     pieces: list[Piece] = [(kind, text, True) for kind, text, _ in word.pieces]
     return build_word(pieces, word.raw) if pieces else word
+
+
+def _fill_in(word: Word, values: dict[str, Word]) -> Word | None:
+    """The word with its variables filled in; None where bash would do more with a value."""
+    written = [piece for piece in word.pieces if piece[1]]
+    if len(written) == 1 and written[0][2]:
+        return values[written[0][1]]
+    pieces: list[Piece] = []
+    for kind, text, quoted in word.pieces:
+        if kind != "variable":
+            pieces.append((kind, text, quoted))
+            continue
+        value = values[text]
+        plain = value.literal and set(value.text).isdisjoint(" \t\n*?[")
+        if value.tilde or not (quoted or plain):
+            return None
+        pieces += value.pieces or [("text", value.text, True)]
+    return build_word(pieces, word.raw)
 
 
 def _climb(word: Word, directory: str | None) -> list[tuple[Word, str | None]]:
@@ -235,41 +262,71 @@ class CommandFiles:
         return None
 
     def _values_of(self, word: Word) -> list[Word]:
-        """The words that a loop or an assignment gives a quoted variable; none when not all are known."""
-        pieces = [piece for piece in word.pieces if piece[1]]
-        if len(pieces) != 1 or pieces[0][0] != "variable" or not pieces[0][2]:
+        """The words that loops and assignments make of a word with variables; none when not all are known."""
+        names = dict.fromkeys(text for kind, text, _ in word.pieces if kind == "variable")
+        if not names or any(kind not in ("text", "variable") for kind, _, _ in word.pieces):
             return []
-        name, names = pieces[0][1], names_set_by_commands(self._script)
+        values = [self._known_values(name) for name in names]
+        if not all(values) or prod(map(len, values)) > _MAXIMUM_VALUES:
+            return []
+        made = [_fill_in(word, dict(zip(names, each, strict=True))) for each in product(*values)]
+        known = [each for each in made if each is not None]
+        return known if len(known) == len(made) else []
+
+    def _known_values(self, name: str) -> list[Word]:
+        set_names = names_set_by_commands(self._script)
+        if name in set_names or "*" in set_names or any(each.scripts for each in self._every):
+            return []
         values = self._script.assigned.get(name, [])
-        known = name not in names and "*" not in names and not any(each.scripts for each in self._every)
-        return values if known and not any(value.computed for value in values) else []
+        return [] if any(value.computed for value in values) else values
 
     def shows_environment(self, command: str) -> bool:
         """Whether a part reads what another process holds: our own environment is not for commands."""
-        if "proc" in command and _ENVIRONMENT.search(command):
+        letters, place = _unquote(command), self._call.place
+        if "proc" in letters and _ENVIRONMENT.search(letters):
             return True
-        if self._call.place.cwd != "/" and not _leads_out(command):
+        if not (place.cwd == "/" or place.cwd.startswith("/proc") or _leads_out(letters)):
             return False
-        wide = _WIDE.search(command) is not None
+        wide = (
+            _WIDE.search(letters) is not None
+            or ("/" in letters and self._assigns)
+            or place.cwd.startswith("/proc")
+        )
         if not wide and not any(map(may_recurse, self._every)):
             return False
         touches = (*self.touches, *self._reading.mentions) if wide else self.touches
         return any(
-            self._holds_environment(touch, directory)
+            self._holds_environment(word, directory, recursive=touch.recursive)
             for touch in touches
             if wide or touch.recursive
+            for word in self._values_of(touch.word) or (touch.word,)
             for directory in touch.directories
         )
 
-    def _holds_environment(self, touch: Touch, directory: str | None) -> bool:
-        path = known_path(touch.word, directory, self._home, self._assigned)
+    @property
+    def _assigns(self) -> bool:
+        """Whether the text sets variables, in which a path may be put together."""
+        return bool(self._script.assigned) or any(
+            inner.assigned for each in self._every for inner in each.scripts
+        )
+
+    def _holds_environment(self, word: Word, directory: str | None, *, recursive: bool) -> bool:
+        path = known_path(word, directory, self._home, self._assigned)
         if path is not None:
             led = leave_processes(posixpath.normpath(path), directory)[0]
-            return led is not None and holds_environment(posixpath.normpath(led), recursive=touch.recursive)
-        text = touch.word.text
-        if not ("proc" in text or "environ" in text or touch.word.globbed):
+            if led is None:
+                return False
+            led = posixpath.normpath(led)
+            if recursive or led.endswith("/environ"):  # a link in the workspace may lead there
+                led = os.path.realpath(led)
+            return holds_environment(led, recursive=recursive)
+        written = not word.pieces or any(kind == "text" and text.strip("/") for kind, text, _ in word.pieces)
+        if not written:  # it may be any file, which is not what this is about
             return False
-        return may_hold_environment(path_items(touch.word, directory, self._home, self._assigned))
+        if word.text.endswith("/environ"):
+            return True
+        items = path_items(word, directory, self._home, self._assigned)
+        return may_hold_environment(items, recursive=recursive)
 
     def _unread_hit(self, denied: DeniedPaths, unread: str) -> Hit:
         """In a command that was not understood any word may name a file."""

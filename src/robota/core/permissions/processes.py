@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from robota.core.permissions.globs import Item, compile_glob, may_match
+from robota.core.permissions.globs import ANY_TEXT, Item, compile_glob, may_match
 
 _LEADING = re.compile(r"/proc/(?P<who>[^/]+)(?:/task/[^/]+)?/(?P<what>root|cwd|fd|map_files)(?P<rest>/.*)?\Z")
 _OWN = frozenset({"self", "thread-self"})
@@ -35,5 +35,7 @@ def holds_environment(path: str, *, recursive: bool) -> bool:
     )
 
 
-def may_hold_environment(items: Sequence[Item]) -> bool:
-    return any(may_match(glob, items) for glob in _HELD_GLOBS)
+def may_hold_environment(items: Sequence[Item], *, recursive: bool) -> bool:
+    """The same of a path of which only parts are known."""
+    below = (*items, "/", ANY_TEXT)
+    return any(may_match(glob, items) or (recursive and may_match(glob, below)) for glob in _HELD_GLOBS)
