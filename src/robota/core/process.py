@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import IO, TypeAlias, cast
+from typing import IO, Protocol, TypeAlias, cast
 
 import anyio
 from msgspec import Struct
@@ -44,6 +44,15 @@ _LAST_RESORT_SECONDS = 1.0
 
 OnOutput: TypeAlias = Callable[[int, bytes], None]
 """Called with the descriptor (1 or 2) and the bytes, as they come."""
+
+
+class Start(Protocol):
+    """Starts a program in a session of its own and tells the protocol of it, as `loop.subprocess_exec` does;
+    raises OSError when it cannot."""
+
+    async def __call__(
+        self, protocol: asyncio.SubprocessProtocol, *, cwd: str | None, env: Mapping[str, str], stdin: int
+    ) -> None: ...
 
 
 class ProcessResult(Struct, frozen=True, kw_only=True):
@@ -88,13 +97,15 @@ async def run_process(
     stdin: bytes | None = None,
     timeout: float | None = None,
     output_limit: int = OUTPUT_LIMIT,
+    start: Start | None = None,
     on_start: Callable[[], object] | None = None,
     on_output: OnOutput | None = None,
 ) -> ProcessResult:
     """Run a program to its end, at most `timeout` seconds; `stdin=None` means an empty input.
 
     A program that cannot be started is a result with `error`, not an exception. `env` defaults to
-    `clean_environment()` and is otherwise used as given. `on_start` and `on_output` are told as it happens.
+    `clean_environment()` and is otherwise used as given. `start` starts it in another way than the system's.
+    `on_start` and `on_output` are told as it happens.
     """
     call_id = new_uuid()
     variables = dict(clean_environment() if env is None else env)
@@ -107,7 +118,7 @@ async def run_process(
     try:
         # Interrupted half-way, asyncio kills the child alone and waits until the last of its own children
         # has let go of the pipes, which may be never.
-        error = await _to_its_end(_start(child, argv, cwd, variables, stdin))
+        error = await _to_its_end(_start(child, argv, cwd, variables, stdin, start))
         if error is None:
             if on_start is not None:
                 on_start()
@@ -226,31 +237,39 @@ class _Child(asyncio.SubprocessProtocol):
 
 
 async def _start(
-    child: _Child, argv: Sequence[str], cwd: str | None, env: Mapping[str, str], stdin: bytes | None
+    child: _Child,
+    argv: Sequence[str],
+    cwd: str | None,
+    env: Mapping[str, str],
+    stdin: bytes | None,
+    start: Start | None,
 ) -> str | None:
     """Start the program; why it could not be started, if it could not."""
-    source: IO[bytes] | int = subprocess.DEVNULL
     try:
-        source = subprocess.DEVNULL if stdin is None else _as_file(stdin)
-        await asyncio.get_running_loop().subprocess_exec(
-            lambda: child,
-            *argv,
-            stdin=source,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd or None,
-            env=env,
-            start_new_session=True,
-        )
+        with _open_nothing() if stdin is None else as_file(stdin) as source:
+            if start is not None:
+                await start(child, cwd=cwd, env=env, stdin=source.fileno())
+                return None
+            await asyncio.get_running_loop().subprocess_exec(
+                lambda: child,
+                *argv,
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=cwd or None,
+                env=env,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         return f"Could not start {argv[0]!r}: {_reason(error)}"
-    finally:
-        if not isinstance(source, int):
-            source.close()
     return None
 
 
-def _as_file(data: bytes) -> IO[bytes]:
+def _open_nothing() -> IO[bytes]:
+    return os.fdopen(os.open(os.devnull, os.O_RDONLY), "rb")
+
+
+def as_file(data: bytes) -> IO[bytes]:
     """An unnamed file that holds `data`: unlike a pipe it needs no writer, whenever the child reads."""
     if hasattr(os, "memfd_create"):
         handle: IO[bytes] = os.fdopen(os.memfd_create("robota-stdin"), "w+b")

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError, ToolExecutionError, describe_exception
 from robota.core.plain_text import looks_binary, to_plain_text
-from robota.core.process import Capture, OnOutput, ProcessResult, run_process
+from robota.core.process import Capture, OnOutput, ProcessResult, Start, run_process
 
 PROCESS_LIMIT = 8
 """Processes of one table at a time; all but one of them may be in the background."""
@@ -46,6 +46,8 @@ class Command(Struct, frozen=True, kw_only=True):
     """Without credentials of ours when it is not given."""
     timeout: float | None = None
     """Seconds."""
+    start: Start | None = None
+    """How it is started, if not by the system."""
 
     async def run(
         self, on_output: OnOutput | None, on_start: Callable[[], object] | None = None
@@ -55,6 +57,7 @@ class Command(Struct, frozen=True, kw_only=True):
             cwd=self.cwd,
             env=self.env,
             timeout=self.timeout,
+            start=self.start,
             on_start=on_start,
             on_output=on_output,
         )

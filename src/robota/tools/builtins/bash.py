@@ -191,17 +191,17 @@ class _Shell(NamedTuple):
     terminal: Terminal | None
 
     async def run(self, command: str, cwd: str, milliseconds: float, ctx: ToolContext) -> ToolResult:
-        argv, env, confinement = await self.prepare(command, cwd)
+        seconds = milliseconds / 1000
+        prepared, confinement = await self.prepare(command, cwd, seconds)
         lines = {1: _LineProgress(ctx.progress), 2: _LineProgress(ctx.progress)}
         put_right: Sequence[str] = ()
-        seconds = milliseconds / 1000
         try:
             shown = None
             if self.terminal is not None:
+                argv, env = prepared.argv, prepared.env or {}
                 shown = await self.terminal.run(argv, cwd=cwd, env=env, timeout=seconds, call_id=ctx.call_id)
             result = shown or await self.table.run(
-                Command(argv=argv, cwd=cwd, env=env, timeout=seconds),
-                lambda descriptor, data: lines[descriptor].add(data),
+                prepared, lambda descriptor, data: lines[descriptor].add(data)
             )
         finally:
             if confinement is not None:
@@ -209,10 +209,10 @@ class _Shell(NamedTuple):
         return _report(result, milliseconds, confinement, put_right)
 
     async def start(self, command: str, cwd: str, milliseconds: float | None) -> ToolResult:
-        argv, env, confinement = await self.prepare(command, cwd, lasting=True)
         timeout = None if milliseconds is None else milliseconds / 1000
+        prepared, confinement = await self.prepare(command, cwd, timeout, lasting=True)
         process = await self.table.start(
-            Command(argv=argv, cwd=cwd, env=env, timeout=timeout),
+            prepared,
             title=command,
             kind="bash",
             on_end=None if confinement is None else confinement.release,
@@ -226,15 +226,16 @@ class _Shell(NamedTuple):
         )
 
     async def prepare(
-        self, command: str, cwd: str, *, lasting: bool = False
-    ) -> tuple[list[str], dict[str, str], Confinement | None]:
+        self, command: str, cwd: str, timeout: float | None, *, lasting: bool = False
+    ) -> tuple[Command, Confinement | None]:
         argv = ["bash", "-c", "--", command]
         if self.sandbox is None:
-            return argv, self.env, None
-        confinement = await self.sandbox.confine(
-            argv, cwd, self.env, workspace=self.workspace, lasting=lasting
+            return Command(argv=argv, cwd=cwd, env=self.env, timeout=timeout), None
+        confined = await self.sandbox.confine(argv, cwd, self.env, workspace=self.workspace, lasting=lasting)
+        prepared = Command(
+            argv=confined.argv, cwd=cwd, env=confined.env, timeout=timeout, start=confined.start
         )
-        return confinement.argv, confinement.env, confinement
+        return prepared, confined
 
 
 class _LineProgress(Struct, eq=False):

@@ -4,14 +4,17 @@ It starts the command in a child that confines itself first: no code of ours run
 threaded program. The launcher itself stays, as the parent of whatever the command leaves behind however it
 hides, ends that too and names it on stderr. If the policy cannot be applied, the command does not run.
 
-Every command waits for this program to start, so it loads only modules that Python has at hand: `json`,
-`signal`, `typing` and `contextlib` take longer to load than everything here takes to run.
+Python takes longer to start than all this takes to run. So a sandbox starts it once, as a server
+(`fork_server.py`), which forks a launcher for each command. It loads only modules that Python has at hand:
+`json`, `signal`, `socket`, `typing` and `contextlib` would double the time.
 """
 
 from __future__ import annotations
 
+import _socket
 import ctypes
 import errno
+import marshal
 import os
 import sys
 import time
@@ -40,10 +43,15 @@ _PAUSE_SECONDS = 0.002
 _USAGE = (
     "usage: [--write PATH | --keep PATH | --hide PATH | --network on]… -- command …, with a place to write"
 )
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_REPLACED = (signal.SIGTERM, signal.SIGALRM, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that Python or this program treats otherwise than a command expects."""
+DESCRIPTORS = 5
+"""That come with a request: what it says, input, output, errors, and where the launcher reports to."""
 
 
 def main(arguments: list[str]) -> NoReturn:
+    """Run one command and end as it did."""
     policy: dict[str, list[str]] = {"--write": [], "--keep": [], "--hide": [], "--network": []}
     while len(arguments) > 1 and arguments[0] in policy:
         policy[arguments[0]].append(arguments[1])
@@ -51,19 +59,87 @@ def main(arguments: list[str]) -> NoReturn:
     if len(arguments) < 2 or arguments[0] != "--" or not policy["--write"]:
         _refuse(_USAGE)
     try:
-        if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-            _refuse("what the command leaves behind could not be kept hold of")
-        asked = _Asked()
-        child = os.fork()
-        if child == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            _become(policy, arguments[1:])
+        status = _run(policy, list(map(os.fsencode, arguments[1:])), dict(os.environb))
     except OSError as error:
         _refuse(str(error))
-    _leave(_wait(child, asked))
+    _leave(status)
 
 
-def _become(policy: dict[str, list[str]], command: list[str]) -> NoReturn:
+def serve() -> NoReturn:
+    """Fork a launcher for each request on descriptor 0, until whoever sends them is gone."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # what whoever started us had open is not for commands
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for launchers: they report themselves
+    requests = _socket.socket(fileno=0)
+    own = os.getpid()
+    while True:
+        received, descriptors = _receive(requests)
+        if not received:
+            os._exit(0)
+        if os.fork() == 0:
+            _launch(descriptors, own)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _receive(requests: _socket.socket) -> tuple[bytes, list[int]]:
+    data, ancillary, _, _ = requests.recvmsg(1, _socket.CMSG_SPACE(4 * DESCRIPTORS), _socket.MSG_CMSG_CLOEXEC)
+    packed = b"".join([each for _, _, each in ancillary])
+    return data, list(memoryview(packed).cast("i"))
+
+
+def _launch(descriptors: list[int], server: int) -> NoReturn:
+    """Run the command of a request in a session of its own; nothing of it outlives the server."""
+    request, *streams, report = descriptors
+    for descriptor, stream in enumerate(streams):
+        os.dup2(stream, descriptor)
+        os.close(stream)
+    with open(request, "rb") as file:
+        policy, command, directory, environment = marshal.load(file)
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        _report(report, f"{error.strerror}: {os.fsdecode(directory)!r}")
+        os._exit(REFUSED)
+    _report(report, str(os.getpid()))
+    try:
+        status = _run(policy, command, environment, server)
+    except OSError as error:
+        _say_refused(str(error))
+        status = REFUSED << 8
+    _report(report, str(status))
+    os._exit(0)
+
+
+def _report(descriptor: int, line: str) -> None:
+    try:
+        os.write(descriptor, f"{line}\n".encode("utf-8", "surrogateescape"))
+    except BrokenPipeError:  # nobody wants to know any more
+        return
+
+
+def _run(
+    policy: dict[str, list[str]], command: list[bytes], environment: dict[bytes, bytes], server: int = 0
+) -> int:
+    """The status of a command that has ended; with a `server`, our parent, it ends at the latest."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    if prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError("what the command leaves behind could not be kept hold of")
+    asked = _Asked()
+    if server:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGALRM), 0, 0, 0)
+    child = os.fork()
+    if child == 0:
+        for number in _REPLACED:
+            signal.signal(number, signal.SIG_DFL)
+        _become(policy, command, environment)
+    if server and os.getppid() != server:  # it was gone before it could be told
+        _end(signal.SIGKILL)
+    return _wait(child, asked)
+
+
+def _become(policy: dict[str, list[str]], command: list[bytes], environment: dict[bytes, bytes]) -> NoReturn:
     try:
         network = policy["--network"] == ["on"]
         if not network and not can_filter() and landlock_abi() < NETWORK_ABI:
@@ -73,16 +149,16 @@ def _become(policy: dict[str, list[str]], command: list[str]) -> NoReturn:
             allow_sockets(INTERNET if network else ())
     except (OSError, ValueError, AttributeError) as error:
         _refuse(str(error))
-    _refuse(f"could not start {command[0]!r}: {_execute(command)}")
+    _refuse(f"could not start {os.fsdecode(command[0])!r}: {_execute(command, environment)}")
 
 
-def _execute(command: list[str]) -> str:
-    """Become the command; why that cannot be. `os.execvp` would load `warnings` first."""
+def _execute(command: list[bytes], environment: dict[bytes, bytes]) -> str:
+    """Become the command; why that cannot be. `os.execvpe` would load `warnings` first."""
     reason = os.strerror(errno.ENOENT)
-    places = [""] if "/" in command[0] else os.environ.get("PATH", os.defpath).split(os.pathsep)
-    for place in places:
+    searched = environment.get(b"PATH", os.fsencode(os.defpath)).split(b":")
+    for place in [b""] if b"/" in command[0] else searched:
         try:
-            os.execv(os.path.join(place, command[0]), command)
+            os.execve(os.path.join(place, command[0]), command, environment)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -108,7 +184,10 @@ def _wait(child: int, asked: _Asked) -> int:
     """The status of the command; nothing that it started is left then."""
     pid, status = 0, 0
     while pid != child:
-        pid, status = os.waitpid(-1, 0)  # a signal is handled, and waiting goes on
+        try:
+            pid, status = os.waitpid(-1, 0)  # a signal is handled, and waiting goes on
+        except ChildProcessError:  # we were told to end everything
+            return signal.SIGKILL
     if not asked.yes:
         for left in _descendants():
             sys.stderr.write(f"[ended with the command: {_describe(left)}]\n")
@@ -197,9 +276,13 @@ def _leave(status: int) -> NoReturn:
 
 
 def _refuse(reason: str) -> NoReturn:
+    _say_refused(reason)
+    os._exit(REFUSED)
+
+
+def _say_refused(reason: str) -> None:
     sys.stderr.write(f"robota sandbox: {reason}; nothing was run.\n")
     sys.stderr.flush()
-    os._exit(REFUSED)
 
 
 if __name__ == "__main__":

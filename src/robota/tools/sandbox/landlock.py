@@ -115,7 +115,8 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 def _drop_capabilities() -> None:
     """Root keeps its name, and no power that Landlock does not see. Nobody else has any to drop."""
     for capability in range(_CAPABILITIES):
-        _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        if _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            return  # there are no more
 
 
 def _call(number: int, *arguments: int | bytes | ctypes.c_size_t) -> int:
@@ -127,7 +128,12 @@ def _call(number: int, *arguments: int | bytes | ctypes.c_size_t) -> int:
 
 
 def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+    if not _loaded:  # which takes longer than most of what is asked of it
+        _loaded.append(ctypes.CDLL(None, use_errno=True))
+    return _loaded[0]
+
+
+_loaded: list[ctypes.CDLL] = []
 
 
 # --- sockets -------------------------------------------------------------------------------------------
@@ -162,8 +168,7 @@ def allow_sockets(families: Sequence[int]) -> None:
     """
     program = _build(*_MACHINES[os.uname().machine], families)
     filter_ = _Program(len(program) // 8, program)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(filter_), 0, 0) != 0:
+    if _libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(filter_), 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"the system-call filter was refused: {os.strerror(number)}")
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from anyio import to_thread
 from msgspec import Struct
@@ -18,7 +17,7 @@ from msgspec import Struct
 from robota.core.errors import ConfigurationError, ToolExecutionError
 from robota.core.given import require_texts
 from robota.core.ports import new_uuid
-from robota.core.process import ProcessResult, run_process
+from robota.core.process import ProcessResult, Start, run_process
 from robota.tools.sandbox.bubblewrap import Placeholders, find_bubblewrap, wrap_in_bubblewrap
 from robota.tools.sandbox.policy import (
     Caches,
@@ -30,16 +29,14 @@ from robota.tools.sandbox.policy import (
 )
 from robota.tools.sandbox.refusal import take_back
 
+if TYPE_CHECKING:
+    from robota.tools.sandbox.fork_server import ForkServer
+
 SandboxMode: TypeAlias = Literal["off", "auto", "required"]
 """`auto` uses a sandbox that works and says if there is none; `required` then runs nothing."""
 Backend: TypeAlias = Literal["bubblewrap", "landlock"]
 
 BACKENDS: tuple[Backend, ...] = ("bubblewrap", "landlock")
-_LAUNCH = (
-    "import sys; sys.path.append(sys.argv[1]); "
-    "from robota.tools.sandbox.__main__ import main; main(sys.argv[2:])"
-)
-_PACKAGES = os.path.abspath(__file__).removesuffix("robota/tools/sandbox/sandbox.py")
 _PROBE_SECONDS = 20.0
 _PROBE_SCRIPT = """
 echo probe > "$1/allowed/file"
@@ -55,6 +52,8 @@ class Confinement(Struct, frozen=True, kw_only=True):
 
     argv: list[str]
     env: dict[str, str]
+    start: Start | None = None
+    """A quicker way to start the same from this process, where there is one."""
     backend: Backend | None = None
     """`None` when it runs as it is."""
     policy: SandboxPolicy | None = None
@@ -112,6 +111,7 @@ class Sandbox:
         self._lock = asyncio.Lock()
         self._noted: set[str] = set()
         self._tmp: str | None = None
+        self._forks: ForkServer | None = None
 
     async def find_backend(self) -> tuple[Backend | None, str]:
         """The kind that works here; if none does, why."""
@@ -153,16 +153,17 @@ class Sandbox:
             try:
                 protection = self._protection(backend, lasting=lasting)
 
-                def prepare() -> tuple[SandboxPolicy, list[str]]:
+                def prepare() -> tuple[SandboxPolicy, Wrapped]:
                     policy = self._policy(workspace or cwd, protection)
-                    return policy, _wrap(backend, argv, cwd, policy, placeholders)
+                    return policy, self._wrap(backend, argv, cwd, policy, placeholders)
 
                 policy, wrapped = await to_thread.run_sync(prepare)
             except (OSError, ValueError) as error:
                 raise ToolExecutionError(f"The command was not run: no sandbox for it, {error}.") from error
             undo.pop_all()
         return Confinement(
-            argv=wrapped,
+            argv=wrapped.argv,
+            start=wrapped.start,
             env={**env, **self._find_caches().variables, "TMPDIR": policy.tmp},
             backend=backend,
             policy=policy,
@@ -204,11 +205,40 @@ class Sandbox:
     async def _probe(self) -> tuple[Backend | None, str]:
         faults = []
         for backend in self.backends:
-            fault = await find_fault(partial(_wrap, backend), self.network)
+            fault = await find_fault(partial(self._wrap, backend), self.network)
             if fault is None:
                 return backend, ""
             faults.append(f"{backend}: {fault}")
         return None, "; ".join(faults) or "no kind of sandbox is allowed"
+
+    def _wrap(
+        self, backend: Backend, argv: Sequence[str], cwd: str, policy: SandboxPolicy, held: Placeholders
+    ) -> Wrapped:
+        """Raises OSError or ValueError when this kind of sandbox is not to be had."""
+        if backend == "landlock":
+            return self._wrap_in_landlock(argv, policy)
+        program = find_bubblewrap(policy)
+        if program is None:
+            raise OSError("it is not installed")
+        return Wrapped(wrap_in_bubblewrap(program, argv, cwd, policy, held))
+
+    def _wrap_in_landlock(self, argv: Sequence[str], policy: SandboxPolicy) -> Wrapped:
+        from robota.tools.sandbox.fork_server import ForkServer, launcher_command  # noqa: PLC0415
+        from robota.tools.sandbox.landlock import MINIMUM_ABI, landlock_abi  # noqa: PLC0415 - loads ctypes
+
+        abi = landlock_abi()
+        if abi < MINIMUM_ABI:
+            raise OSError(f"this kernel offers version {abi} of it, and {MINIMUM_ABI} is needed")
+        self._forks = self._forks or ForkServer()
+        places = {
+            "--write": policy.writable,
+            "--keep": policy.read_only_even_if_missing,
+            "--hide": policy.deny_read,
+            "--network": (policy.network,),
+        }
+        words = [word for option, values in places.items() for value in values for word in (option, value)]
+        command = launcher_command("main(sys.argv[2:])", *words, "--", *argv)
+        return Wrapped(command, partial(self._forks.start, places, argv))
 
     def _private_tmp(self) -> str:
         """Made with the first command, removed with this object or at the end of the program."""
@@ -244,32 +274,14 @@ def remove_tree(root: str) -> None:
     shutil.rmtree(root, onerror=remove_anyway)
 
 
-def _wrap(
-    backend: Backend, argv: Sequence[str], cwd: str, policy: SandboxPolicy, placeholders: Placeholders
-) -> list[str]:
-    """Raises OSError or ValueError when this kind of sandbox is not to be had."""
-    if backend == "bubblewrap":
-        program = find_bubblewrap(policy)
-        if program is None:
-            raise OSError("it is not installed")
-        return wrap_in_bubblewrap(program, argv, cwd, policy, placeholders)
-    from robota.tools.sandbox.landlock import MINIMUM_ABI, landlock_abi  # noqa: PLC0415 - loads ctypes
+class Wrapped(NamedTuple):
+    """A command line in a sandbox."""
 
-    abi = landlock_abi()
-    if abi < MINIMUM_ABI:
-        raise OSError(f"this kernel offers version {abi} of it, and {MINIMUM_ABI} is needed")
-    places = {
-        "--write": policy.writable,
-        "--keep": policy.read_only_even_if_missing,
-        "--hide": policy.deny_read,
-    }
-    words = [word for option, paths in places.items() for path in paths for word in (option, path)]
-    # Isolated and without site packages: nothing in the workspace can take the place of a module of ours.
-    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCH, _PACKAGES]
-    return [*launcher, *words, "--network", policy.network, "--", *argv]
+    argv: list[str]
+    start: Start | None = None
 
 
-Wrap: TypeAlias = Callable[[Sequence[str], str, SandboxPolicy, Placeholders], list[str]]
+Wrap: TypeAlias = Callable[[Sequence[str], str, SandboxPolicy, Placeholders], Wrapped]
 """A command line under a policy: `argv`, working directory, policy, placeholders."""
 
 
@@ -285,8 +297,10 @@ async def find_fault(wrap: Wrap, network: Network) -> str | None:
         trial = _Trial(directory, server, network)
         command = trial.command
         try:
-            argv = await to_thread.run_sync(wrap, command, trial.root, trial.policy, placeholders)
-            result = await run_process(argv, cwd=trial.root, timeout=_PROBE_SECONDS)
+            wrapped = await to_thread.run_sync(wrap, command, trial.root, trial.policy, placeholders)
+            result = await run_process(
+                wrapped.argv, cwd=trial.root, timeout=_PROBE_SECONDS, start=wrapped.start
+            )
         except (OSError, ValueError) as error:
             return str(error)
         finally:
