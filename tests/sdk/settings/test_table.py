@@ -38,7 +38,7 @@ def make_row(key: Key) -> str:
 
 
 def make_page_table() -> str:
-    return "\n".join(["", "| Key | is | |", "|---|---|---|", *map(make_row, TABLE), ""])
+    return "\n".join(["", "| Key | Type | |", "|---|---|---|", *map(make_row, TABLE), ""])
 
 
 def test_the_page_has_the_table() -> None:

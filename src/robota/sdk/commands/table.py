@@ -73,7 +73,7 @@ ROWS = (
         "[markdown | html | json] [path]",
         (("markdown", "To read"), ("html", "A page for a browser"), ("json", "For programs")),
     ),
-    Row("todos", "What is to be done", "plan.todos"),
+    Row("todos", "Show the todo list", "plan.todos"),
     Row(
         "plan",
         "Show the plan; plan before anything is changed",
@@ -81,11 +81,11 @@ ROWS = (
         "[on | off | task]",
         (("on", "Plan first"), ("off", "Go to work")),
     ),
-    Row("skills", "The skills and how they are called", "project.skills", "[prefix]", for_models=True),
-    Row("agents", "The agents that tasks can be given to", "project.agents", for_models=True),
+    Row("skills", "List the skills and how to call them", "project.skills", "[prefix]", for_models=True),
+    Row("agents", "List the agents that can be given tasks", "project.agents", for_models=True),
     Row(
         "trust",
-        "What this project wants to do by itself, and whether it may",
+        "Show what this project asks for, and trust it",
         "permissions.trust",
         "[yes | imports]",
     ),
@@ -121,11 +121,11 @@ ROWS = (
         ),
     ),
     Row("reload-plugins", "Read plugins, skills, agents and hooks again", "plugin.reload_plugins"),
-    Row("status", "How the session stands", "status.status"),
-    Row("doctor", "Everything that was skipped, corrected or does not work", "status.doctor"),
+    Row("status", "Show the status of the session", "status.status"),
+    Row("doctor", "Show everything that was skipped, corrected or does not work", "status.doctor"),
     Row(
         "config",
-        "Settings: what counts, where it was written, and how to change your own",
+        "Show settings and where they are set, or change your own",
         "config.config",
         "[list | get KEY | set KEY VALUE | unset KEY]",
         (
@@ -148,7 +148,7 @@ ROWS = (
     ),
     Row(
         "diff",
-        "What differs from the last commit, or from how the session found it",
+        "Show changes since the last commit, or since the session began",
         "diff.diff",
         "[session]",
         (("session", "What this session changed"),),
@@ -158,7 +158,7 @@ ROWS = (
     Row("commit", "Commit the work in the working tree", "prompts.commit", "[wishes]", gives_way=True),
     Row(
         "background",
-        "Work beside the conversation: list it, read its log, end it",
+        "Background tasks: list them, read their logs, end them",
         "background.background",
         "[list | read ID [offset] | cancel ID | close ID]",
         (
@@ -192,7 +192,7 @@ ROWS = (
         "[list | N] [overwrite]",
         (("list", "The calls that changed files, the latest first"),),
     ),
-    Row("redo", "Take the last undo or rewind back", "rewind.redo"),
+    Row("redo", "Revert the last undo or rewind", "rewind.redo"),
     Row(
         "rewind",
         "Go back to before a prompt: files, conversation or both",

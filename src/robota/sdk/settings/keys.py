@@ -83,19 +83,19 @@ _PROFILE: Kind = {
 
 TABLE: tuple[Key, ...] = (
     Key(name="model", kind=TEXT, about="The model; without it the provider's default."),
-    Key(name="currentProvider", kind=TEXT, about="Which of `providers` answers."),
+    Key(name="currentProvider", kind=TEXT, about="Which of `providers` to use."),
     Key(
         name="providers",
         kind={"type": "object", "additionalProperties": _PROFILE},
         merge="deep",
-        about="Profiles: name to `type`, `model`, `apiKey`, `baseURL`, `timeout` (milliseconds), `options`. "
-        "A project may give `type`, `model` and `timeout` only.",
+        about="Profiles by name: `type`, `model`, `apiKey`, `baseURL`, `timeout` (milliseconds), `options`. "
+        "A project may set only `type`, `model` and `timeout`.",
     ),
     Key(
         name="baseURL",
         kind=TEXT,
         user_only=True,
-        about="An address in place of the current profile's; meant for `ROBOTA_BASE_URL`.",
+        about="An address that replaces the current profile's; meant for `ROBOTA_BASE_URL`.",
     ),
     Key(name="language", kind=TEXT, about="The language of answers."),
     Key(
@@ -103,41 +103,44 @@ TABLE: tuple[Key, ...] = (
         kind=choice("minimal", "low", "medium", "high", "xhigh", "max"),
         about="How hard the model thinks.",
     ),
-    Key(name="theme", kind=TEXT, default="auto", about="Colours of the terminal: `auto`, `dark` or `light`."),
+    Key(name="theme", kind=TEXT, default="auto", about="Colors of the terminal: `auto`, `dark` or `light`."),
     Key(
-        name="editorMode", kind=choice("normal", "vim", "emacs"), default="normal", about="Keys of the input."
+        name="editorMode",
+        kind=choice("normal", "vim", "emacs"),
+        default="normal",
+        about="Editing keys of the prompt.",
     ),
     Key(
         name="keybindings",
         kind=table_of({"anyOf": [TEXT, TEXTS]}),
         merge="deep",
         user_only=True,
-        about="Action to its key or keys, as in docs/terminal.md.",
+        about="Keys for each action, as in docs/terminal.md.",
     ),
     Key(
         name="statusLine",
         kind={"type": "object", "properties": {"command": TEXT}, "required": ["command"]},
         user_only=True,
-        about="A command whose output is the status line; it is told about the session on its input.",
+        about="A command whose output is the status line; it gets session data on standard input.",
     ),
     Key(
         name="notifications",
         kind=choice("off", "bell", "osc9"),
         default="off",
         user_only=True,
-        about="How a terminal says that a turn has ended or that something is asked.",
+        about="How the terminal signals that a turn has ended or a question is open.",
     ),
     Key(
         name="terminal.frameMilliseconds",
         kind={"type": "integer", "minimum": 16, "maximum": 1000},
         default=50,
-        about="How often a streaming answer is drawn; more for slow lines.",
+        about="How often a streaming answer is redrawn; raise it on slow connections.",
     ),
     Key(
         name="terminal.escapeMilliseconds",
         kind={"type": "integer", "minimum": 10, "maximum": 1000},
         default=50,
-        about="How long the rest of a key that begins with Esc may take; more for bad lines.",
+        about="How long to wait for the rest of a key that begins with Esc; raise it on bad connections.",
     ),
     Key(name="permissions.allow", kind=TEXTS, merge="pool", about="Rules for what runs without a question."),
     Key(name="permissions.ask", kind=TEXTS, merge="pool", about="Rules for what is always asked about."),
@@ -148,13 +151,13 @@ TABLE: tuple[Key, ...] = (
         default="default",
         not_from_project=("bypassPermissions",),
         instead_of=("defaultTrustLevel",),
-        about="The permission mode; `manual` is `default`, and so are `auto` and `dontAsk`, which is said.",
+        about="The permission mode; `manual` means `default`. So do `auto` and `dontAsk`, with a problem.",
     ),
     Key(
         name="permissions.additionalDirectories",
         kind=TEXTS,
         merge="pool",
-        about="Directories that belong to the workspace besides the working directory.",
+        about="Directories of the workspace in addition to the working directory.",
     ),
     Key(
         name="permissions.disableBypassPermissionsMode",
@@ -179,27 +182,27 @@ TABLE: tuple[Key, ...] = (
         name="hooks",
         kind={"type": "object", "properties": dict.fromkeys(HOOK_EVENTS, _HANDLERS)},
         merge="pool",
-        about="Event to groups of handlers.",
+        about="Groups of handlers by event.",
     ),
     Key(
         name="disableAllHooks",
         kind=FLAG,
         default=False,
-        about="No hooks; in a project's file, none of the project.",
+        about="Turn off all hooks; in a project's file, only those of the project.",
     ),
     Key(
         name="allowedHttpHookUrls",
         kind=TEXTS,
         merge="restrict",
         if_unusable=[],
-        about="Where http hooks may go, `*` being any text; without it, anywhere.",
+        about="Addresses that http hooks may use, where `*` is any text; by default any.",
     ),
     Key(
         name="httpHookAllowedEnvVars",
         kind=TEXTS,
         merge="restrict",
         if_unusable=[],
-        about="Variables that headers of http hooks may name; without it, those that the hook lists.",
+        about="Variables that headers of http hooks may name; by default those that the hook lists.",
     ),
     Key(
         name="env",
@@ -250,7 +253,7 @@ TABLE: tuple[Key, ...] = (
         kind=TEXTS,
         merge="pool",
         user_only=True,
-        about="Directories that commands may write besides the workspace.",
+        about="Directories that commands may write in addition to the workspace.",
     ),
     Key(
         name="sandbox.filesystem.denyWrite",
@@ -268,7 +271,7 @@ TABLE: tuple[Key, ...] = (
         name="autoCompactThreshold",
         kind={"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, {"const": False}]},
         instead_of=("autoCompactEnabled",),
-        about="How full the context window is when the conversation is summarised; false: never by itself.",
+        about="How full the window may be before the conversation is summarized; false: never automatically.",
     ),
     Key(
         name="autoCompactEnabled",
@@ -288,7 +291,7 @@ TABLE: tuple[Key, ...] = (
         name="skillOverrides",
         kind=table_of(choice("on", "name-only", "user-invocable-only", "off")),
         merge="deep",
-        about="Skill to how it is offered.",
+        about="How each skill is offered.",
     ),
     Key(
         name="disableSkillShellExecution",
@@ -332,7 +335,7 @@ TABLE: tuple[Key, ...] = (
         name="fileCheckpointingEnabled",
         kind=FLAG,
         default=True,
-        about="Keep what files were before a change, for `/undo` and `/rewind`.",
+        about="Save files before they are changed, for `/undo` and `/rewind`.",
     ),
     Key(
         name="worktree.baseRef",
@@ -344,7 +347,7 @@ TABLE: tuple[Key, ...] = (
         name="worktree.symlinkDirectories",
         kind=TEXTS,
         merge="pool",
-        about="Directories that a new worktree shares by a link.",
+        about="Directories that a new worktree shares through links.",
     ),
     Key(
         name="worktree.sparsePaths",
@@ -355,7 +358,7 @@ TABLE: tuple[Key, ...] = (
     Key(
         name="attribution.commit",
         kind={"type": "string"},
-        about="Lines at the end of the messages that `/commit` writes; empty: none about who wrote it.",
+        about="Lines at the end of the messages that `/commit` writes; empty: no attribution.",
     ),
     Key(
         name="subagents.policy",
@@ -370,15 +373,18 @@ TABLE: tuple[Key, ...] = (
         kind={"type": "integer", "minimum": 1},
         default=4,
         merge="least",
-        about="How many run at the same time.",
+        about="How many run in parallel.",
     ),
     Key(name="budget.maxCostUsd", kind=AMOUNT, merge="least", about="US dollars a session may cost."),
     Key(name="budget.maxTokens", kind=COUNT, merge="least", about="Tokens a session may use."),
     Key(name="budget.maxRequests", kind=COUNT, merge="least", about="Model requests of a session."),
     Key(name="budget.maxToolCalls", kind=COUNT, merge="least", about="Tool calls of a session."),
-    Key(name="budget.maxSeconds", kind=AMOUNT, merge="least", about="Seconds its turns may take in all."),
+    Key(name="budget.maxSeconds", kind=AMOUNT, merge="least", about="Seconds its turns may take in total."),
     Key(
-        name="mcpServers", kind=table_of(OBJECT), merge="deep", about="MCP servers: name to how to start it."
+        name="mcpServers",
+        kind=table_of(OBJECT),
+        merge="deep",
+        about="MCP servers by name, and how to start each.",
     ),
     Key(
         name="disabledMcpjsonServers",
@@ -397,26 +403,26 @@ TABLE: tuple[Key, ...] = (
         name="enabledPlugins",
         kind=table_of(FLAG),
         merge="deep",
-        about="Plugin (`name@marketplace`) to whether it is used.",
+        about="Whether each plugin (`name@marketplace`) is used.",
     ),
     Key(
         name="plugins",
         kind=table_of({"type": "object", "properties": {"enabled": FLAG, "options": OBJECT}}),
         merge="deep",
         user_only=True,
-        about="Plugins of the agent: name to `enabled` and `options`, as in docs/plugins.md.",
+        about="Plugins of the agent by name: `enabled` and `options`, as in docs/plugins.md.",
     ),
     Key(
         name="pluginConfigs",
         kind=table_of(OBJECT),
         merge="deep",
-        about="Plugin to the `options` that you chose of its `userConfig`.",
+        about="The `options` of each plugin's `userConfig` that you chose.",
     ),
     Key(
         name="extraKnownMarketplaces",
         kind=table_of(OBJECT),
         merge="deep",
-        about="More marketplaces: name to source.",
+        about="More marketplaces by name, with their sources.",
     ),
 )
 
