@@ -45,8 +45,9 @@ def _unquote(command: str) -> str:
     return command.translate(_QUOTING) if quoted else command
 
 
-def _leads_out(letters: str) -> bool:
-    """Whether anything in a command may lead above the working directory."""
+def may_leave(command: str, cwd: str) -> bool:
+    """Whether anything in a command may lead above the working directory, or that is where processes are."""
+    letters = _unquote(command)
     hinted = (
         "/" in letters
         or ".." in letters
@@ -56,7 +57,7 @@ def _leads_out(letters: str) -> bool:
         or "environ" in letters
         or "pushd" in letters
     )
-    return hinted and _OUTWARD.search(letters) is not None
+    return (hinted and _OUTWARD.search(letters) is not None) or cwd == "/" or cwd.startswith("/proc")
 
 
 def _without_globs(word: Word) -> Word:
@@ -281,12 +282,13 @@ class CommandFiles:
         return [] if any(value.computed for value in values) else values
 
     def shows_environment(self, command: str) -> bool:
-        """Whether a part reads what another process holds: our own environment is not for commands."""
+        """Whether a part reads what another process holds: our own environment is not for commands.
+
+        Only for commands that `may_leave`.
+        """
         letters, place = _unquote(command), self._call.place
         if "proc" in letters and _ENVIRONMENT.search(letters):
             return True
-        if not (place.cwd == "/" or place.cwd.startswith("/proc") or _leads_out(letters)):
-            return False
         wide = (
             _WIDE.search(letters) is not None
             or ("/" in letters and self._assigns)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.permissions.command_allow import cover_parts, find_redirection_gap
-from robota.core.permissions.command_files import CommandFiles
+from robota.core.permissions.command_files import CommandFiles, may_leave
 from robota.core.permissions.command_patterns import (
     Matching,
     ShellPattern,
@@ -70,7 +70,7 @@ def _together(rules: RuleSet) -> _Together | None:
 
 
 class CommandMatcher:
-    __slots__ = ("_call", "_command", "_every", "_files", "_problem", "_reading")
+    __slots__ = ("_call", "_command", "_every", "_opened", "_problem", "_reading")
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -79,12 +79,23 @@ class CommandMatcher:
         directory, unknown = _find_directory(call)
         self._reading = reading = read_command(self._command or "", directory, place.home, place.cwd)
         self._every = reading.every
-        self._files = files = CommandFiles(call, reading)
+        self._opened: CommandFiles | None = None
         if self._command is None:
             unknown = "the command is missing or is not a text"
         self._problem = reading.unread or unknown or reading.problem
-        if self._problem is None and files.shows_environment(self._command or ""):
+        if (
+            self._problem is None
+            and self._command is not None
+            and may_leave(self._command, place.cwd)
+            and self._files.shows_environment(self._command)
+        ):
             self._problem = "it reaches /proc, which shows the environment of processes"
+
+    @property
+    def _files(self) -> CommandFiles:
+        if self._opened is None:
+            self._opened = CommandFiles(self._call, self._reading)
+        return self._opened
 
     # --- deny and ask ----------------------------------------------------------------------------------
 
@@ -202,11 +213,10 @@ class CommandMatcher:
 
     def _doubt(self) -> str | None:
         """Why a command that rules cover is asked about all the same."""
-        files = self._files
         if (
             self._reading.redirects
-            and files.linking is not None
-            and any(each.redirected and each.kind == "write" for each in files.touches)
+            and self._files.linking is not None
+            and any(each.redirected and each.kind == "write" for each in self._files.touches)
         ):
             return "a link that the command makes may lead what it writes elsewhere"
         programs = set(map(_PROGRAM, self._every))
@@ -214,7 +224,7 @@ class CommandMatcher:
             return None
         if len(programs) == 1 and not self._reading.redirects:  # and no table says that git writes
             return find_doubtful_git(self._every, ())
-        return find_doubtful_git(self._every, files.touches, files.filled_trees())
+        return find_doubtful_git(self._every, self._files.touches, self._files.filled_trees())
 
     def narrowest(self) -> list[str]:
         """One rule for each part that no rule covers yet, and for each file a redirection would write.
