@@ -9,6 +9,7 @@ from tests.sdk.agents.test_worktree import git, make_repository, make_shop
 
 from robota.core.errors import ConfigurationError
 from robota.sdk.git import run_git
+from robota.sdk.project_files import ProjectFiles
 from robota.testing import call
 
 pytestmark = pytest.mark.anyio
@@ -155,3 +156,33 @@ async def test_a_tree_with_submodules_is_kept(tmp_path: Path, project: Path) -> 
     facts = shop.result.metadata
     assert facts["worktreeStatus"] == "dirty"
     assert (Path(facts["worktreePath"]) / "part" / "src" / "a.txt").read_text() == "changed\n"
+
+
+def test_listing_files_for_a_completion_starts_no_monitor_of_the_repository(
+    tmp_path: Path, project: Path
+) -> None:
+    """Whoever types `@` has not trusted anything."""
+    trap = tmp_path / "trap"
+    write_program(tmp_path / "tools" / "monitor", trap)
+    configure(project, f"[core]\n\tfsmonitor = {tmp_path}/tools/monitor\n\tuntrackedCache = true\n")
+    (project / "new.txt").write_text("x")
+
+    paths = ProjectFiles(str(project)).paths()
+
+    assert "new.txt" in paths
+    assert not trap.exists()
+
+
+def test_the_program_that_lists_files_gets_no_key(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = tmp_path / "seen"
+    git = tmp_path / "tools" / "git"
+    git.parent.mkdir()
+    git.write_text(f"#!/bin/sh\nenv > {seen}\nprintf 'a.txt\\0'\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{git.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-user")
+
+    assert ProjectFiles(str(project)).paths() == ["a.txt"]
+    assert "sk-ant-of-the-user" not in seen.read_text()

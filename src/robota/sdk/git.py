@@ -34,8 +34,7 @@ async def run_git(
     cwd: str, *arguments: str, timeout: float, output_limit: int = OUTPUT_LIMIT
 ) -> ProcessResult:
     """What git answers. A repository that cannot be kept from running programs raises."""
-    variables = {name: value for name, value in clean_environment().items() if not name.startswith("GIT_")}
-    variables |= _VARIABLES
+    variables = git_environment()
     listed = bytearray()  # as it is: what is shown of an output has no control characters, and names may
 
     def collect(stream: int, data: bytes) -> None:
@@ -49,6 +48,17 @@ async def run_git(
     return await run_process(
         [*_PLAIN, *options, *arguments], cwd=cwd, env=variables, timeout=timeout, output_limit=output_limit
     )
+
+
+def plain_command(*arguments: str) -> list[str]:
+    """A command line for what compares no content, and so calls for no filter: the list of files, say."""
+    return [*_PLAIN, *arguments]
+
+
+def git_environment() -> dict[str, str]:
+    """The variables that git gets."""
+    variables = {name: value for name, value in clean_environment().items() if not name.startswith("GIT_")}
+    return variables | _VARIABLES
 
 
 def _find_foreign(listed: bytes) -> list[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 
 FRESH_SECONDS = 10.0
 MOST_FILES = 200_000
 LISTING_SECONDS = 5.0
-COMMANDS = (
-    ("git", "--no-optional-locks", "ls-files", "-z", "--cached", "--others", "--exclude-standard"),
-    ("rg", "--files", "--null", "--hidden", "--glob", "!.git"),
-)
+GIT_LISTING = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+RIPGREP = ("rg", "--files", "--null", "--hidden", "--glob", "!.git")
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
@@ -35,11 +34,12 @@ class ProjectFiles:
         return self._found
 
     def _ask(self) -> list[str]:
-        for command in COMMANDS:
+        for command, variables in _list_commands():
             try:
                 done = subprocess.run(
                     command,
                     cwd=self._root,
+                    env=variables,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=LISTING_SECONDS,
@@ -61,3 +61,11 @@ class ProjectFiles:
             if len(found) > MOST_FILES:
                 break
         return found
+
+
+def _list_commands() -> Iterator[tuple[list[str], dict[str, str]]]:
+    from robota.core.process import clean_environment  # noqa: PLC0415 - when files are asked for
+    from robota.sdk.git import git_environment, plain_command  # noqa: PLC0415 - likewise
+
+    yield plain_command(*GIT_LISTING), git_environment()
+    yield list(RIPGREP), clean_environment()
