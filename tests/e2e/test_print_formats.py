@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.command import model_requests, robota, started
+from tests.support.command import model_requests, place, robota, started
 from tests.support.mcp_server import definition
+from tests.support.terminal import Terminal
 
 from robota.testing import HttpError, ModelServer, Stall, call
 
@@ -43,6 +44,18 @@ def test_a_stream_begins_with_init_and_ends_with_the_result(tmp_path: Path) -> N
     assert [frame["type"] for frame in shown].count("result") == 1
     deltas = [frame["event"].get("delta", {}) for frame in shown if frame["type"] == "stream_event"]
     assert "".join(delta.get("text", "") for delta in deltas) == "Fine."
+
+
+@pytest.mark.parametrize("output_format", ["json", "stream-json"])
+def test_json_on_a_terminal_moves_no_cursor_and_says_the_same(tmp_path: Path, output_format: str) -> None:
+    said = "\x9b2J\x9d0;title\x9c \u202ebackwards"
+    with ModelServer(said).in_thread() as server:
+        terminal = Terminal(tmp_path, "-p", "go", "--output-format", output_format, **place(server))
+        assert terminal.leave() == 0
+
+    assert not set(terminal.seen) & {"\x9b", "\x9c", "\x9d", "\u202e"}
+    records = [json.loads(line) for line in terminal.seen.splitlines() if line.startswith("{")]
+    assert records[-1]["result"] == said
 
 
 @pytest.mark.parametrize("output_format", ["text", "json"])

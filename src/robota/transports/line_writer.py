@@ -30,6 +30,7 @@ class LineWriter:
         """`on_broken` is called once, in the loop, when nothing can be written any more."""
         self._fd = fd
         self._on_broken = on_broken
+        self._is_screen = os.isatty(fd)
         self._lines: SimpleQueue[bytes | asyncio.Event | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread: Thread | None = None
@@ -40,6 +41,10 @@ class LineWriter:
         self.write(encode_line(frame))
 
     def write(self, data: bytes) -> None:
+        if self._is_screen:
+            from robota.sdk.view.neutral import neutral_json  # noqa: PLC0415 - for people who look on
+
+            data = neutral_json(data)
         if self._thread is None:
             self._thread = Thread(target=self._work, name="robota-lines", daemon=True)
             self._thread.start()

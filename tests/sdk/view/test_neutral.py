@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robota.sdk.view.neutral import neutral_line, neutral_output, neutralise, strip_all, visible
+from robota.core.jsontext import decode, encode
+from robota.sdk.view.neutral import (
+    neutral_json,
+    neutral_line,
+    neutral_output,
+    neutralise,
+    strip_all,
+    visible,
+)
 
 ANYTHING = st.text(st.characters(codec=None))
 
@@ -45,3 +53,12 @@ def test_output_of_programs_loses_its_colours() -> None:
 
 def test_nothing_is_hidden_from_whoever_decides() -> None:
     assert visible("rm\u200b \x1b[8m\U000e0041") == "rm\\u200b \\x1b[8m\\U000e0041"
+
+
+@given(ANYTHING)
+def test_json_for_a_screen_means_what_it_meant(text: str) -> None:
+    line = encode({"text": text, text: [text]}) + b"\n"
+    shown = neutral_json(line).decode()
+
+    assert decode(shown) == decode(line)
+    assert neutralise(shown) == shown

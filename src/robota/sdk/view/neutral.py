@@ -47,6 +47,14 @@ def visible(text: str) -> str:
     )
 
 
+def neutral_json(line: bytes) -> bytes:
+    """JSON that means the same, with what a terminal could obey written as `\\u…`."""
+    text = line.decode()
+    if _UNSAFE.search(text) is None:
+        return line
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+
+
 def _sign(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:
