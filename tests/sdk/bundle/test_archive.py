@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import stat
 import tarfile
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -107,6 +109,45 @@ def test_a_bomb_is_refused_by_how_much_it_grows(tmp_path: Path) -> None:
 
     assert "holds more than a plugin may" in refuse(path, tmp_path)
     assert (tmp_path / "into" / "zeros").stat().st_size < 12_000_000
+
+
+def test_a_bomb_in_the_target_of_a_link_is_not_unpacked_into_the_memory(tmp_path: Path) -> None:
+    link = zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    link.compress_type = zipfile.ZIP_DEFLATED
+    path = write_zip(tmp_path / "a.zip", (link, "\0" * 30_000_000))
+
+    tracemalloc.start()
+    try:
+        assert "'link', to what is no path" in refuse(path, tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", [b"L", b"K", b"x", b"g", b"X"])
+def test_a_bomb_in_what_stands_before_a_file_is_not_unpacked_into_the_memory(
+    tmp_path: Path, kind: bytes
+) -> None:
+    path = write_tar(tmp_path / "a.tar.gz", (member("name", kind), b"a" * 30_000_000), (member("x"), b"x"))
+
+    tracemalloc.start()
+    try:
+        assert "30,000,000 bytes before a file" in refuse(path, tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_name_that_fits_is_taken(tmp_path: Path) -> None:
+    name = "/".join(["d" * 90] * 8)
+    into = tmp_path / "into"
+    into.mkdir()
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        with tarfile.open(tmp_path / "a.tar", "w", format=form) as file:
+            file.addfile(member(f"{name}-{form}"), io.BytesIO())
+        unpack(str(tmp_path / "a.tar"), str(into))
+        assert (into / f"{name}-{form}").is_file()
 
 
 def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

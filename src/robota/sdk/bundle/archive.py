@@ -9,7 +9,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Self
 
 from robota.sdk.bundle.names import BundleError
 
@@ -20,7 +20,13 @@ MAX_RATIO = 200
 FREE_BYTES = 4 * 1024 * 1024
 MAX_PATH = 1_000
 MAX_DEPTH = 40
+MAX_HEADER = 64 * 1024
+"""Bytes of what stands before a file in a tar archive, such as its long name: it is read as a whole."""
 _CHUNK = 1 << 16
+_READ_WHOLE = frozenset((
+    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+))  # fmt: skip
 
 
 def unpack(path: str, into: str) -> None:
@@ -31,7 +37,7 @@ def unpack(path: str, into: str) -> None:
             with zipfile.ZipFile(path) as archive:
                 _Unpacking(into, os.path.getsize(path)).take_zip(archive)
         else:
-            with tarfile.open(path, "r:*") as archive:
+            with tarfile.open(path, "r:*", tarinfo=_Header) as archive:
                 _Unpacking(into, os.path.getsize(path)).take_tar(archive)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError) as error:
         raise BundleError(
@@ -39,6 +45,20 @@ def unpack(path: str, into: str) -> None:
         ) from error
     except (OSError, RuntimeError) as error:  # damaged data, or an encrypted file
         raise BundleError(f"The archive cannot be unpacked ({error}).") from error
+
+
+class _Header(tarfile.TarInfo):
+    """What stands before a file, refused when it would not fit into the memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in _READ_WHOLE and header.size > MAX_HEADER:
+            raise BundleError(
+                f"The archive has a name or a note of {header.size:,} bytes before a file; at most "
+                f"{MAX_HEADER >> 10} KiB: refused."
+            )
+        return header
 
 
 class _Unpacking:
@@ -57,9 +77,9 @@ class _Unpacking:
         for info in archive.infolist():
             mode = info.external_attr >> 16
             if stat.S_ISLNK(mode):
-                self._links.append(
-                    (self._check(info.filename), archive.read(info)[:MAX_PATH].decode("utf-8", "replace"))
-                )
+                with archive.open(info) as source:
+                    target = source.read(MAX_PATH + 1).decode("utf-8", "replace")
+                self._links.append((self._check(info.filename), target))
             elif mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise BundleError(
                     f"The archive has a device or the like, {info.filename!r}, which no plugin needs."
@@ -146,6 +166,8 @@ class _Unpacking:
         for path, target in self._links:
             place = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
             source = os.path.join(self._into, place)
+            if "\0" in target or len(target) > MAX_PATH:
+                raise BundleError(f"The archive has a link, {path!r}, to what is no path: refused.")
             if posixpath.isabs(target) or place == ".." or place.startswith("../"):
                 raise BundleError(
                     f"The archive has a link, {path!r}, that leads out of it to {target!r}: refused."
