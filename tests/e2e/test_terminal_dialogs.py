@@ -406,6 +406,21 @@ def test_a_script_says_what_the_status_line_is(tmp_path: Path) -> None:
         assert leave(terminal) == 0
 
 
+def test_a_script_sets_no_title_by_what_it_repeats(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "a\x01\x1b]0;taken over\x07\x02b"
+    home.mkdir()
+    project.mkdir()
+    settings = {"statusLine": {"type": "command", "command": "printf 'in %s\\n' \"${PWD##*/}\""}}
+    (home / "settings.json").write_text(json.dumps(settings))
+    with (
+        ModelServer("never").in_thread() as server,
+        open_terminal(project, server, ROBOTA_HOME=str(home)) as terminal,
+    ):
+        terminal.until("in ab")
+        assert leave(terminal) == 0
+    assert not any("taken over" in title for title in terminal.screen.emulator.titles)
+
+
 def test_ctrl_z_goes_to_the_shell_and_fg_comes_back(tmp_path: Path) -> None:
     import sys
 

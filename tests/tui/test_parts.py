@@ -7,8 +7,10 @@ import gc
 import json
 import os
 import subprocess
+import tracemalloc
 from pathlib import Path
 
+import anyio
 import pytest
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
@@ -20,6 +22,7 @@ from robota.sdk import BuiltinCommandSource, CommandRegistry
 from robota.sdk.fuzzy import find, score
 from robota.sdk.project_files import ProjectFiles
 from robota.sdk.view.model import Status
+from robota.tui import status_script
 from robota.tui.asking import choice_answer, choice_dialog, field_dialog, permission_dialog
 from robota.tui.cells import count_cells
 from robota.tui.complete import CommandCompleter, FileCompleter
@@ -315,6 +318,38 @@ async def test_a_script_is_told_and_its_failure_is_no_line() -> None:
     assert json.loads((await run_script("cat", about))[0])["exceeds_200k_tokens"] is True
     assert await run_script("exit 3", about) == ()
     assert await run_script("printf '1\\n2\\n3\\n4\\n'", about) == ("1", "2", "3")
+
+
+async def test_a_script_that_never_stops_printing_costs_no_memory_and_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(status_script, "SCRIPT_SECONDS", 0.3)
+    mark = f"87120.{os.getpid()}"
+    tracemalloc.start()
+    try:
+        assert await run_script(f"sleep {mark} & yes", describe(Status())) == ()
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert mark not in (await anyio.run_process(["ps", "-ef"])).stdout.decode()
+
+
+async def test_a_script_gets_no_key_but_those_that_are_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "of-the-user")
+    command, about = 'echo "[$SHOP_API_KEY]"', describe(Status())
+
+    assert await run_script(command, about) == ("[]",)
+    assert await run_script(command, about, ("SHOP_API_KEY",)) == ("[of-the-user]",)
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\x01\x1b]0;title\x07\x02", "\x1b]0;title\x07", "\x1b[2J", "\x9b2J", "\x07", "\b"]
+)
+def test_of_what_a_script_prints_only_colours_reach_the_terminal(hidden: str) -> None:
+    row = styled_row(f"\x1b[31ma{hidden}b\x1b[0m \u202ec", 40)
+
+    assert "".join(text for _, text, *_ in row) == "ab \\u202ec"
+    assert {style for style, *_ in row} == {"ansired", ""}
 
 
 async def test_typing_leaves_nothing_behind_in_the_layout() -> None:

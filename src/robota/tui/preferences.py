@@ -25,6 +25,8 @@ class Preferences(Struct, frozen=True, kw_only=True):
     frame_seconds: float = 0.05
     escape_seconds: float = 0.05
     status_command: str = ""
+    passed_variables: tuple[str, ...] = ()
+    """Credentials of the environment that commands may have."""
 
     @classmethod
     def of(cls, get: Callable[[str], Any], environment: Mapping[str, str]) -> Self:
@@ -41,6 +43,7 @@ class Preferences(Struct, frozen=True, kw_only=True):
             frame_seconds=(get("terminal.frameMilliseconds") or 50) / 1000,
             escape_seconds=(get("terminal.escapeMilliseconds") or 50) / 1000,
             status_command=str(script.get("command", "")) if isinstance(script, dict) else "",
+            passed_variables=tuple(get("passEnv") or ()),
         )
 
 

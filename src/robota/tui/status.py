@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
+from robota._lazy_pattern import lazy_pattern
+from robota.sdk.view.neutral import neutral_output
 from robota.tui.cells import count_cells, cut
 
 if TYPE_CHECKING:
     from robota.sdk.view.model import Status
     from robota.tui.words import Words
 
+_COLOUR = lazy_pattern("(\x1b\\[[0-9;]*m)")
 WARM, HOT = 70, 90
 """From so many per cent of the context window on, the colour changes."""
 
@@ -69,7 +72,9 @@ def styled_row(line: str, width: int) -> StyleAndTextTuples:
     """A line with colours of a script's; nothing else of it reaches the terminal."""
     row: StyleAndTextTuples = []
     left = width
-    for style, text, *_ in to_formatted_text(ANSI(line)):
+    pieces = _COLOUR.split(line)  # every second one is a colour; prompt_toolkit would pass on much more
+    pieces[::2] = [neutral_output(text).replace("\n", " ") for text in pieces[::2]]
+    for style, text, *_ in to_formatted_text(ANSI("".join(pieces))):
         shown = cut(text, left)
         left -= count_cells(shown)
         row.append((style, shown))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from robota._version import __version__
+from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
+from robota.core.process import clean_environment, run_process
 
 if TYPE_CHECKING:
     from robota.sdk.view.model import Status
@@ -18,6 +20,7 @@ PAUSE_SECONDS = 0.3
 SCRIPT_SECONDS = 5.0
 MOST_LINES = 3
 MOST_BYTES = 4096
+_STDOUT = 1
 
 
 class StatusScript:
@@ -49,7 +52,9 @@ class StatusScript:
 
     async def _ask(self, status: Status) -> None:
         try:
-            self._app.region.script = await run_script(self._app.wishes.status_command, describe(status))
+            wishes = self._app.wishes
+            about = describe(status)
+            self._app.region.script = await run_script(wishes.status_command, about, wishes.passed_variables)
             self._app.surface.invalidate()
         finally:
             self._running = False
@@ -57,26 +62,26 @@ class StatusScript:
             self.run(self._status)
 
 
-async def run_script(command: str, about: JsonObject) -> tuple[str, ...]:
-    """The lines that it printed; none when it failed, so that the ordinary line is shown."""
-    process = await asyncio.create_subprocess_shell(
-        command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
+async def run_script(command: str, about: JsonObject, passed: Collection[str] = ()) -> tuple[str, ...]:
+    """The lines that it printed; none when it failed, so that the ordinary line is shown. `passed` names the
+    credentials that it may have."""
+    printed = bytearray()
+
+    def collect(stream: int, data: bytes) -> None:
+        if stream == _STDOUT:  # as it is: a result has no colours
+            printed.extend(data[: MOST_BYTES - len(printed)])
+
+    result = await run_process(
+        ["/bin/sh", "-c", command],
+        env=clean_environment(keep=passed),
+        stdin=encode(about),
+        timeout=SCRIPT_SECONDS,
+        output_limit=MOST_BYTES,
+        on_output=collect,
     )
-    try:
-        printed, _ = await asyncio.wait_for(process.communicate(json.dumps(about).encode()), SCRIPT_SECONDS)
-    except (TimeoutError, OSError):
+    if result.exit_code != 0 or result.timed_out:
         return ()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        return ()
-    return tuple(printed[:MOST_BYTES].decode("utf-8", "replace").splitlines()[:MOST_LINES])
+    return tuple(printed.decode("utf-8", "replace").splitlines()[:MOST_LINES])
 
 
 def describe(status: Status) -> JsonObject:
