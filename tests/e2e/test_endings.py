@@ -192,6 +192,22 @@ def test_the_home_is_private_whatever_the_umask(tmp_path: Path, umask: int) -> N
     assert {stat.S_IMODE(path.stat().st_mode) for path in (home, home / "sessions")} == {0o700}
 
 
+def test_a_home_that_a_terminal_or_an_editor_makes_is_private_too(tmp_path: Path) -> None:
+    home, other = tmp_path / "user" / ".robota", tmp_path / "other" / ".robota"
+    with ModelServer("Hello.").in_thread() as server:
+        terminal = Terminal(tmp_path, **place(server), ROBOTA_HOME=str(home))
+        terminal.wait_for("robota> ")
+        terminal.type("hi\n")
+        terminal.wait_for("Hello.")
+        terminal.type("\x04")
+        terminal.leave()
+    edited = robota("config", "edit", cwd=tmp_path, ROBOTA_HOME=str(other), EDITOR="touch")
+
+    assert edited.returncode == 0, edited.stderr
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (home, home / "prompts", other)} == {0o700}
+    assert stat.S_IMODE((other / "settings.json").stat().st_mode) == 0o600
+
+
 def test_odd_files_do_not_stop_the_list_of_sessions(tmp_path: Path) -> None:
     home = tmp_path / "home"
     sessions = home / "sessions"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,6 @@ def test_a_variable_says_where_the_log_goes(home: Home) -> None:
         refused = home.run(ROBOTA_LOG="/nowhere/robota.log")
 
     assert (done.returncode, level.returncode) == (0, 0)
-    assert log.exists()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert refused.returncode != 0
     assert "The log cannot be written to" in refused.stderr

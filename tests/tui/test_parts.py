@@ -20,8 +20,10 @@ from robota.core.messages import ImagePart, TextPart
 from robota.core.questions import ChoiceQuestion, FormQuestion, PermissionQuestion, QuestionOption
 from robota.sdk import BuiltinCommandSource, CommandRegistry
 from robota.sdk.fuzzy import find, score
+from robota.sdk.interactive import InteractiveSession
 from robota.sdk.project_files import ProjectFiles
 from robota.sdk.view.model import Status
+from robota.testing import ScriptedProvider
 from robota.tui import status_script
 from robota.tui.asking import choice_answer, choice_dialog, field_dialog, permission_dialog
 from robota.tui.cells import count_cells
@@ -229,13 +231,23 @@ def test_files_that_git_ignores_are_not_offered(tmp_path: Path) -> None:
 def test_prompts_are_kept_whole_and_only_for_their_project(tmp_path: Path) -> None:
     path = history_path(str(tmp_path), "/work/one")
     for prompt in ("first\nwith two lines", "x" * 30_000, "last"):
-        keep_prompt(path, prompt)
+        keep_prompt(path, prompt, InteractiveSession(cwd=tmp_path, provider=ScriptedProvider("Hello.")))
     with open(path, "ab") as file:
         file.write(b"broken {\n")
 
     assert load_prompts(path) == ["first\nwith two lines", "last"]
     assert history_path(str(tmp_path), "/other/one") != path
     assert os.stat(path).st_mode & 0o077 == 0
+
+
+async def test_prompts_are_kept_without_the_secrets_in_them(tmp_path: Path) -> None:
+    path, shaped = history_path(str(tmp_path), "/work"), "sk-ant-api03-" + "Ab1-" * 24
+    provider = ScriptedProvider("Hello.")
+    async with InteractiveSession(cwd=tmp_path, provider=provider, secrets=("zq9-Fh27xKpLw04m",)) as session:
+        await session.ready()
+        keep_prompt(path, f"log in with {shaped} or zq9-Fh27xKpLw04m", session)
+
+    assert load_prompts(path) == ["log in with [REDACTED] or [REDACTED]"]
 
 
 def test_long_pastes_are_folded_and_unfolded() -> None:

@@ -16,6 +16,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.given import suggest
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
+from robota.core.private_directory import make_private_directories
 from robota.sdk.places import Places, find_places
 from robota.sdk.project import ProjectOptions, load_project
 from robota.sdk.settings.keys import KEYS
@@ -98,10 +99,13 @@ def unset(key: str, scope: str) -> int:
 @scope_option
 def edit(scope: str) -> int:
     """Open a file in $VISUAL or $EDITOR, and say what is wrong with it afterwards."""
-    path, _ = _find_file(find_places(), scope)
+    path, project = _find_file(find_places(), scope)
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise ConfigurationError(f"Neither $VISUAL nor $EDITOR is set: set one, or edit {path} yourself.")
+    if project is None:  # it may hold keys, and an editor would make it for everybody to read
+        make_private_directories(os.path.dirname(path))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
         code = subprocess.run([*shlex.split(editor), path], check=False).returncode

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from robota.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import logging
+
     from robota.core.events import Event
     from robota.sdk.interactive import InteractiveSession
 
@@ -30,9 +32,7 @@ def start_log(environment: Mapping[str, str], *, debug: bool | str = False) -> b
     level = logging.getLevelNamesMapping().get(wanted.upper())
     handler: logging.Handler
     try:
-        handler = (
-            logging.FileHandler(os.path.expanduser(wanted)) if level is None else logging.StreamHandler()
-        )
+        handler = _open_file(os.path.expanduser(wanted)) if level is None else logging.StreamHandler()
     except OSError as error:
         raise ConfigurationError(
             f"The log cannot be written to {wanted} ({error.strerror}): name another file, or in {VARIABLE} "
@@ -43,6 +43,14 @@ def start_log(environment: Mapping[str, str], *, debug: bool | str = False) -> b
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if level is None else level)
     return logger.level == logging.DEBUG
+
+
+def _open_file(path: str) -> logging.Handler:
+    """A file for nobody else, if it is new: what is said in a session is in it."""
+    import logging  # noqa: PLC0415 - see above
+
+    os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+    return logging.FileHandler(path)
 
 
 def log_events(session: InteractiveSession) -> None:

@@ -25,16 +25,17 @@ class PromptHistory(History):
     """The prompts of a project, for the keys that look for them. The next session has no pastes of this one,
     so it is left them unfolded."""
 
-    def __init__(self, path: str, pastes: Pastes) -> None:
+    def __init__(self, path: str, pastes: Pastes, app: TerminalApp) -> None:
         super().__init__()
         self._path = path
         self._pastes = pastes
+        self._app = app
 
     def load_history_strings(self) -> Iterable[str]:
         return reversed(load_prompts(self._path))
 
     def store_string(self, string: str) -> None:
-        keep_prompt(self._path, self._pastes.unfold(string))
+        keep_prompt(self._path, self._pastes.unfold(string), self._app.session)
 
 
 class Editing:
@@ -46,7 +47,7 @@ class Editing:
         self.images = Images()
         self.buffer = Buffer(
             multiline=True,
-            history=PromptHistory(history_path, self.pastes),
+            history=PromptHistory(history_path, self.pastes, app),
             complete_while_typing=True,
             tempfile_suffix=".md",
         )

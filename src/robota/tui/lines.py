@@ -153,7 +153,7 @@ class LineMode:
 
     def _send(self, line: str) -> None:
         self._history.append(line)
-        keep_prompt(self._history_path, line)
+        keep_prompt(self._history_path, line, self.session)
         self.view.typed = [neutralise(line)]
         self._submit(line)
 
