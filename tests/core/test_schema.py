@@ -137,6 +137,34 @@ def test_a_keyword_accepts_what_fits_and_says_what_it_wanted(schema, good, bad, 
             [1, 2],
             "the value does not fit: Additional items are not allowed (2 was unexpected)",
         ),
+        (
+            {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "properties": {"pair": {"type": "array", "items": [True, {"type": "string"}]}},
+            },
+            {"pair": [1, "a", 2]},
+            {"pair": [1, 2]},
+            "'pair[1]' must be a string, got the number 2",
+        ),
+        (
+            {
+                "$schema": "https://json-schema.org/draft/2019-09/schema",
+                "$defs": {"pair": {"items": [{"type": "string"}], "additionalItems": False}},
+                "$ref": "#/$defs/pair",
+            },
+            ["a"],
+            ["a", 1],
+            "the value does not fit: Additional items are not allowed (1 was unexpected)",
+        ),
+        (
+            {
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "properties": {"pair": {"items": [{"type": "string"}]}},
+            },
+            {"pair": ["a", 1]},
+            {"pair": [1]},
+            "'pair[0]' must be a string, got the number 1",
+        ),
         ({"items": [{"type": "string"}]}, ["a", 1], [1], "'[0]' must be a string, got the number 1"),
         (
             {"nullable": True, "$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}},

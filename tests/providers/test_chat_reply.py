@@ -327,3 +327,34 @@ def test_a_stream_cut_at_any_byte_keeps_its_text_and_gives_out_no_unfinished_cal
 
 def test_where_chunks_are_cut_changes_nothing() -> None:
     check_tears(ChatContent, b"".join(RECORDED))
+
+
+def test_a_whole_message_counts_where_a_server_sends_an_empty_delta_beside_it() -> None:
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"role": "assistant", "content": "Blue."},
+        "delta": {"role": "assistant", "content": ""},
+    }
+    reply = json.dumps({"id": "x", "object": "chat.completion", "choices": [choice]}).encode()
+    assert read(reply) == [TextChunk("Blue."), StopChunk("end_turn", "stop")]
+
+
+def test_a_stream_that_ends_with_an_error_line_fails_with_its_reason() -> None:
+    line = b'error: {"error":{"code":500,"message":"the context is too small to go on"}}\n\n'
+    text, error = read_failure(event({"content": "Hel"}), line)
+    assert text == "Hel"
+    assert "the context is too small to go on" in str(error)
+    assert "the context is too small" in str(read_failure(line)[1])
+
+
+def test_a_gemini_call_keeps_its_signature() -> None:
+    call = {
+        "index": 0,
+        "id": "call-1",
+        "type": "function",
+        "function": function("look", "{}"),
+        "extra_content": {"google": {"thought_signature": "c2lnbmVk"}},
+    }
+    chunks = read(event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)
+    assert ToolCall("call-1", "look", "{}", "c2lnbmVk") in chunks

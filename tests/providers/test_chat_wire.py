@@ -296,3 +296,20 @@ def test_tool_sets_are_told_apart_by_more_than_their_address() -> None:
             model="m", messages=[UserMessage("hi")], tools=(ToolSchema(f"t{number}", "", {"type": "object"}),)
         )
         assert json.loads(encoder.encode(request, "m"))["tools"][0]["function"]["name"] == f"t{number}"
+
+
+def test_signatures_of_calls_go_back_to_gemini_and_to_nobody_else() -> None:
+    call = ToolCall("call-1", "add", "{}", "c2lnbmVk")
+    messages = [UserMessage("hi"), AssistantMessage("", (call,)), ToolMessage("3", "call-1", "add")]
+    request = ChatRequest(model="", messages=messages)
+
+    def sent(model: str, **options: Any) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(ChatEncoder(PLAIN, **options).encode(request, model))
+        wire: dict[str, Any] = body["messages"][1]["tool_calls"][0]
+        return wire
+
+    plain = {"id": "call-1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    signed = {**plain, "extra_content": {"google": {"thought_signature": "c2lnbmVk"}}}
+    assert sent("google/gemini-3-pro") == signed
+    assert sent("gpt-5") == plain
+    assert sent("gemini-3-pro", left_out=frozenset({"extra_content"})) == plain

@@ -44,6 +44,10 @@ def chat(url: str) -> OpenAICompatibleProvider:
     )
 
 
+def responses(url: str) -> OpenAIProvider:
+    return OpenAIProvider("key", url, "gpt-5", api="responses", capabilities=Capabilities(output_schema=True))
+
+
 def request(**options: Any) -> ChatRequest:
     return ChatRequest(model="m", messages=[UserMessage("hello")], **options)
 
@@ -224,6 +228,31 @@ async def test_a_rejected_field_is_left_out_once_said_and_remembered(message: ob
     assert asked == [True, False, False]
     assert not any(isinstance(chunk, RetryNotice) for chunk in second)
     assert first[1:] == second
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid file data: 'input[3].output[0].file_data'. Expected a MIME type (e.g. 'data:text/plain'), "
+        "but got unsupported MIME type 'audio/wav'.",
+        "input.1.content.0.reasoning.text: Extra inputs are not permitted",
+        [
+            {
+                "type": "extra_forbidden",
+                "loc": ["body", "input", 1, "reasoning", "strict"],
+                "msg": "Extra inputs are not permitted",
+            }
+        ],
+        "Unsupported image: use store or url.",
+    ],
+)
+async def test_words_about_the_conversation_reject_no_field(message: object) -> None:
+    settings = ModelSettings(effort="low", extra={"store": None})
+    asked = request(settings=settings, output_schema=SCHEMA, tools=(TOOL,))
+    async with Loopback(refusing(400, message)) as server, responses(server.url) as provider:
+        with pytest.raises(ProviderError):
+            [chunk async for chunk in provider.stream(asked)]
+        assert len(server.requests) == 1
 
 
 async def test_several_rejected_fields_are_left_out_one_after_the_other() -> None:

@@ -326,6 +326,72 @@ def test_a_real_compaction_is_imported_with_its_summary(tmp_path: Path) -> None:
     assert imported.problems == ()
 
 
+def test_a_compaction_that_follows_nothing_loses_nothing_before_it(tmp_path: Path) -> None:
+    """Older versions wrote no boundary."""
+    imported = read(
+        tmp_path,
+        line("user", "u1", None, "old"),
+        line("assistant", "a1", "u1", "old answer"),
+        line("user", "s1", None, "a subagent's task", isSidechain=True),
+        line("user", "c1", None, "summary", isCompactSummary=True),
+        line("assistant", "a2", "c1", "new answer"),
+    )
+
+    assert texts(imported.messages) == ["old", "old answer", "[Context Summary]\nsummary", "new answer"]
+    assert texts(imported.view) == ["[Context Summary]\nsummary", "new answer"]
+    assert imported.problems == ()
+
+
+def test_lines_that_all_follow_nothing_are_read_in_their_order(tmp_path: Path) -> None:
+    imported = read(tmp_path, line("user", "u1", None, "one"), line("assistant", "a1", None, "two"))
+
+    assert texts(imported.messages) == ["one", "two"]
+    assert imported.problems == ()
+
+
+def test_what_stands_before_a_new_beginning_is_named(tmp_path: Path) -> None:
+    imported = read(
+        tmp_path,
+        line("user", "u1", None, "first thought"),
+        line("assistant", "a1", "u1", "answer"),
+        line("user", "u2", None, "second thought"),
+        line("assistant", "a2", "u2", "another answer"),
+    )
+
+    assert texts(imported.messages) == ["second thought", "another answer"]
+    assert imported.problems == ("Line 3 begins anew; 2 messages before it were left out.",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["<bash-input>make test</bash-input>", "<command-name>/doctor</command-name>\n<command-message>doctor"],
+)
+def test_a_local_command_beside_the_conversation_does_not_end_it(tmp_path: Path, said: str) -> None:
+    talk = (
+        line("user", "u0", None, "Caveat", isMeta=True),
+        line("user", "u1", "u0", "question"),
+        line("assistant", "a1", "u1", "answer"),
+    )
+    beside = read(tmp_path, *talk, line("user", "u2", "u0", said))
+    behind = read(tmp_path, *talk, line("user", "u2", "a1", said))
+
+    assert texts(beside.messages) == ["Caveat", "question", "answer"]
+    assert texts(behind.messages) == ["Caveat", "question", "answer", said]
+
+
+def test_the_leader_of_a_team_goes_on_with_its_own_conversation(tmp_path: Path) -> None:
+    imported = read(
+        tmp_path,
+        line("user", "u1", None, "start a team"),
+        line("assistant", "a1", "u1", "started", teamName="t"),
+        line("user", "u2", "a1", "go on", teamName="t", agentName="team-lead"),
+        line("assistant", "a2", "u2", "done", teamName="t"),
+        line("user", "m1", None, "a mate's task", teamName="t", agentName="mate"),
+    )
+
+    assert texts(imported.messages) == ["start a team", "started", "go on", "done"]
+
+
 # --- content --------------------------------------------------------------------------------------------
 
 

@@ -207,6 +207,38 @@ async def test_a_value_stays_in_its_place_in_the_path(explode: bool, value: Any,
     assert request.target == path
 
 
+@pytest.mark.parametrize(
+    ("style", "explode", "value", "path"),
+    [
+        ("label", False, 5, ".5"),
+        ("label", False, [3, "a/b"], ".3,a%2Fb"),
+        ("label", True, [3, 4], ".3.4"),
+        ("label", False, {"r": 1, "g": 2}, ".r,1,g,2"),
+        ("label", True, {"r": 1, "g": 2}, ".r=1.g=2"),
+        ("matrix", False, 5, ";id=5"),
+        ("matrix", False, "", ";id"),
+        ("matrix", False, [3, 4], ";id=3,4"),
+        ("matrix", True, [3, "a;b"], ";id=3;id=a%3Bb"),
+        ("matrix", False, {"r": 1, "g": 2}, ";id=r,1,g,2"),
+        ("matrix", True, {"r": 1, "g": 2}, ";r=1;g=2"),
+    ],
+)
+async def test_a_path_is_written_in_the_style_the_document_asks_for(
+    style: str, explode: bool, value: Any, path: str
+) -> None:
+    described = {"name": "id", "in": "path", "style": style, "explode": explode}
+    _, (request,) = await call(document("/x/{id}/y", parameters=[described]), {"id": value})
+
+    assert request.target == f"/v1/x/{path}/y"
+
+
+async def test_a_label_cannot_climb_out_of_its_path() -> None:
+    spec = document("/x/{id}", parameters=[{"name": "id", "in": "path", "style": "label"}])
+    for value in ("", ".", []):
+        result, requests = await call(spec, {"id": value})
+        assert (result.ok, requests) == (False, [])
+
+
 @pytest.mark.parametrize("value", ["", ".", "..", []])
 async def test_a_value_that_would_change_the_path_is_refused(value: Any) -> None:
     result, requests = await call(
@@ -285,9 +317,17 @@ async def test_a_multipart_body_has_a_part_for_each_field_and_file() -> None:
             "photo": {"type": "string", "format": "binary"},
             "logs": {"type": "array", "items": {"type": "string", "format": "binary"}},
             "list": {"type": "array", "items": {"type": "integer"}},
+            "scan[]": {"$ref": "#/components/schemas/Scans"},
         },
+        "allOf": [{"$ref": "#/components/schemas/More"}],
+    }
+    parts = {
+        "Scans": {"type": "array", "items": {"$ref": "#/components/schemas/File"}},
+        "File": {"type": "string", "format": "binary"},
+        "More": {"properties": {"proof": {"$ref": "#/components/schemas/File"}, "table": {"type": "string"}}},
     }
     encoding = {
+        "table": {"contentType": "text/csv"},
         "photo": {"contentType": "image/png, image/jpeg"},
         "list": {"contentType": "application/json"},
     }
@@ -300,8 +340,13 @@ async def test_a_multipart_body_has_a_part_for_each_field_and_file() -> None:
         "logs": ["one", "two"],
         "list": [1, 2],
         'odd"\r\nname': "z",
+        "scan[]": ["data:;base64,//8="],
+        "proof": "p",
+        "table": "a,b",
+        "größe": 3,
     }
     spec = document(method="post", requestBody={"content": content})
+    spec["components"] = {"schemas": parts}
     _, (request,) = await call(spec, {"body": body})
 
     head = f"content-type: {request.headers['content-type']}\r\n\r\n".encode()
@@ -320,6 +365,10 @@ async def test_a_multipart_body_has_a_part_for_each_field_and_file() -> None:
         ("logs", "logs", "application/octet-stream", b"two"),
         ("list", None, "application/json", b"[1,2]"),
         ("odd%22%0D%0Aname", None, "text/plain", b"z"),
+        ("scan[]", "scan[]", "application/octet-stream", b"\xff\xff"),
+        ("proof", "proof", "application/octet-stream", b"p"),
+        ("table", None, "text/csv", b"a,b"),
+        ("größe", None, "text/plain", b"3"),
     ]  # fmt: skip
     (tool,) = load_openapi(spec, base_url="http://a.test")
     told = tool.parameters["properties"]["body"]["description"]

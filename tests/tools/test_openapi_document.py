@@ -364,7 +364,15 @@ def test_what_only_the_server_writes_is_not_asked_for() -> None:
         ),
         (
             {"parameters": [{"name": "Host", "in": "header"}]},
-            "GET /x: the parameter 'Host' is left out: this header is set by robota or not at all.",
+            "GET /x: the header 'Host' is set by robota itself.",
+        ),
+        (
+            {"parameters": [{"name": "Content-Length", "in": "header", "required": True}]},
+            "GET /x: the header 'Content-Length' is set by robota itself.",
+        ),
+        (
+            {"parameters": [{"name": "Cookie", "in": "header"}]},
+            "GET /x: the parameter 'Cookie' is left out: this header cannot be sent.",
         ),
         (
             {"parameters": [{"name": "p", "in": "body"}]},
@@ -422,6 +430,19 @@ def test_an_operation_that_cannot_be_called_is_left_out_and_noted(
     )
     assert [tool.name for tool in tools] == ["GET_y"]
     assert tools.notes == (f"POST /x is left out: {reason}.",)
+
+
+def test_an_operation_with_an_unusable_server_of_its_own_is_left_out() -> None:
+    tools = load(
+        {"/x": {"post": {"servers": [{"url": "/upload"}]}}, "/y": {"get": {}}},
+        base_url=None,
+        servers=[{"url": "http://a.test"}],
+    )
+    assert [tool.name for tool in tools] == ["GET_y"]
+    assert tools.notes == (
+        "POST /x is left out: it has a server of its own, '/upload', which is no address to send requests "
+        "to.",
+    )
 
 
 def test_paths_and_operations_of_the_wrong_shape_are_noted() -> None:

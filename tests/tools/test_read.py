@@ -114,6 +114,22 @@ async def test_a_declaration_that_does_not_fit_is_not_believed(write, declared):
     assert "its encoding was not recognised: it is shown as Latin-1" in (await read(path)).text
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (
+            "Αυτό το αρχείο περιέχει ελληνικό κείμενο. Για να αλλάξετε τις ρυθμίσεις, δείτε εδώ.\n",
+            "iso8859-7",
+        ),
+        ("קובץ זה מכיל טקסט בעברית. כדי לשנות את ההגדרות יש לבצע את הצעדים הבאים, ואז לשמור\n", "cp1255"),
+        ("Zażółć gęślą jaźń; zmień ustawienia – później możesz je także przywrócić.\n", "cp1250"),
+    ],
+)
+async def test_an_encoding_that_is_not_known_is_not_taken_for_another(write, text, encoding):
+    path, context = write(text.encode(encoding)), ToolContext()
+    assert "its encoding was not recognised: it is shown as Latin-1" in (await read(path, context)).text
+
+
 @pytest.mark.parametrize(("content", "count"), [("", 0), ("\n", 1), ("a", 1), ("a\n\n", 2)])
 async def test_the_empty_piece_after_the_last_newline_is_no_line(write, content, count):
     assert (await read(write(content))).text.splitlines()[0].endswith(f"({count} lines)]")

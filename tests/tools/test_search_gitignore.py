@@ -95,3 +95,10 @@ async def test_a_worktree_uses_the_list_of_its_repository(files, tmp_path):
     git("worktree", "add", str(tmp_path / "repo"))
     (tmp_path / "main" / ".git" / "info" / "exclude").write_text("*.log\n")
     assert await files({"repo/a.log": "", "repo/b.txt": ""}) == {"b.txt"}
+
+
+async def test_a_link_that_leads_nowhere_begins_no_repository(files, tmp_path):
+    tree = repository("*.log", "sub/a.log", "sub/b.txt")
+    (tmp_path / "repo/sub").mkdir(parents=True)
+    (tmp_path / "repo/sub/.git").symlink_to("nowhere")
+    assert await files(tree) == {"sub/b.txt"}

@@ -193,6 +193,7 @@ async def test_of_a_long_text_the_beginning_is_shown() -> None:
         ("Grüße €".encode(), "text/plain; charset=no-such-thing"),
         ("Grüße €".encode(), "text/plain; charset=punycode"),
         ("<meta charset=windows-1252>Grüße €".encode("cp1252"), "text/html"),
+        ("<meta charset=gb2312>Grüße €".encode(), "text/html"),
     ],
 )
 async def test_the_character_set_is_found(body: bytes, content_type: str) -> None:

@@ -56,6 +56,8 @@ _CONTAINERS = (dict, list, tuple)
 _DATA = frozenset(("const", "enum", "default", "example", "examples"))
 _NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 _REFERENCES = ("$ref", "$dynamicRef", "$schema")
+_OLD_DRAFTS = ("://json-schema.org/draft-", "://json-schema.org/draft/2019-09/")
+"""How the names of drafts contain themselves in which a list under `items` says what each place holds."""
 
 
 def check(value: Json, schema: Json, name: str = "the value") -> list[str]:
@@ -143,22 +145,28 @@ def _nodes(schema: Json) -> Iterator[JsonObject]:
             waiting += node
 
 
-def _modernise(schema: Json, *, names: bool = False) -> Json:
+def _modernise(schema: Json, *, names: bool = False, old: bool = False) -> Json:
     """A copy with what OpenAPI and older drafts write put as draft 2020-12 has it.
 
-    `names`: the keys are somebody's names, not keywords.
+    `names`: the keys are somebody's names, not keywords. `old`: the schema around names an older draft, in
+    which a list of items means what it says and `prefixItems` nothing.
     """
     if isinstance(schema, list | tuple):
-        return [_modernise(one) for one in schema]
+        return [_modernise(one, old=old) for one in schema]
     if not isinstance(schema, dict):
         return schema
+    draft = None if names else schema.get("$schema")
+    if isinstance(draft, str):
+        old = any(part in draft for part in _OLD_DRAFTS)
     copy: JsonObject = {}
     for key, value in schema.items():
-        is_data = not names and key in _DATA
-        copy[key] = deepcopy(value) if is_data else _modernise(value, names=not names and key in _NAMED)
+        if not names and key in _DATA:
+            copy[key] = deepcopy(value)
+        else:
+            copy[key] = _modernise(value, names=not names and key in _NAMED, old=old)
     if names:
         return copy
-    if isinstance(copy.get("items"), list) and "$schema" not in copy:
+    if isinstance(copy.get("items"), list) and not old:
         copy["prefixItems"], copy["items"] = copy["items"], copy.pop("additionalItems", True)
     return _allow_null(copy) if copy.pop("nullable", False) is True else copy
 

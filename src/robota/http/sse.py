@@ -13,7 +13,8 @@ from robota.http.errors import HttpError
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
-_FIELDS = (b"data", b"event", b"id", b"retry")
+_FIELDS = (b"data", b"event", b"id", b"retry", b"error")
+"""`error` is no field of the standard: llama.cpp and its relatives tell with it why a stream ends early."""
 
 
 class ServerSentEvent(Struct, frozen=True, gc=False):
@@ -137,6 +138,8 @@ class EventSplitter:
                 data.append(value)
             elif field == b"event":
                 name = value.decode("utf-8", "replace")
+            elif field == b"error":
+                data, name = [value], "error"
             elif field == b"id" and b"\0" not in value:
                 self._id = value.decode("utf-8", "replace")
         return ServerSentEvent(b"\n".join(data), name, self._id) if data else None

@@ -74,8 +74,12 @@ class ChatContent(ReplyContent):
         return raw
 
     def read_whole(self, reply: JsonObject, chunks: list[Chunk]) -> bool:
-        if not isinstance(reply.get("choices"), list):
+        choices = reply.get("choices")
+        if not isinstance(choices, list):
             return False
+        if choices and isinstance(choices[0], dict) and isinstance(choices[0].get("message"), dict):
+            choice = {**choices[0], "delta": None}  # Perplexity has an empty one beside the message
+            reply = {**reply, "choices": [choice]}
         self.read(reply, None, chunks)
         self.done = True
         return True
@@ -179,6 +183,7 @@ class _PartialCall(Struct):
     id: str = ""
     name: str = ""
     arguments: list[str] = []
+    signature: str | None = None
 
 
 class _Calls(Struct, eq=False):
@@ -205,6 +210,9 @@ class _Calls(Struct, eq=False):
         if name and not call.arguments:
             # a name may be repeated, sent again as far as it goes, or come in pieces
             call.name = name if name.startswith(call.name) else call.name + name
+        if "extra_content" in delta:
+            google = object_of(object_of(delta["extra_content"]).get("google"))
+            call.signature = text_of(google, "thought_signature") or call.signature
         text = _argument_text(function.get("arguments"))
         if text:
             call.arguments.append(text)
@@ -220,7 +228,8 @@ class _Calls(Struct, eq=False):
         for partial in self._calls:
             arguments = "".join(partial.arguments)
             if trusted or read_arguments(arguments) is not None:
-                calls.append(ToolCall(partial.id, partial.name, arguments if arguments.strip() else "{}"))
+                text = arguments if arguments.strip() else "{}"
+                calls.append(ToolCall(partial.id, partial.name, text, partial.signature))
         return calls
 
     def _find(self, index: int | None, call_id: str, name: str) -> _PartialCall:

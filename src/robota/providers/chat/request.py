@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.jsontext import encode
 from robota.core.messages import (
@@ -56,19 +57,24 @@ class ChatDialect(Struct, frozen=True):
     reasoning_placeholder: str | None = None
     reasoning_details: bool = False
     max_tokens_field: str = "max_tokens"
+    signatures: bool = False
+    """Gemini models refuse their own calls without the signatures that came with them."""
 
 
 class ChatEncoder(Encoder, frozen=True):
     optional = (
         "stream_options", "strict", "response_format", "reasoning_effort", "temperature", "top_p",
-        *MAX_TOKENS_FIELDS,
+        "extra_content", *MAX_TOKENS_FIELDS,
     )  # fmt: skip
 
     dialect: ChatDialect
 
     def encode(self, request: ChatRequest, model: str) -> bytes:
-        turns = _MessageEncoder(request, self.dialect)
-        fragments = encode_groups(request, self.dialect, turns.encode_group)
+        dialect = self.dialect
+        if "gemini" in model.lower() and "extra_content" not in self.left_out:
+            dialect = replace(dialect, signatures=True)
+        turns = _MessageEncoder(request, dialect)
+        fragments = encode_groups(request, dialect, turns.encode_group)
         missing = turns.encode_tail()
         if missing:
             fragments = [*fragments, missing]
@@ -187,7 +193,7 @@ class _MessageEncoder(CallEncoder):
         if calls:
             wire_ids = self.wire_ids(message, at)
             wire["tool_calls"] = [
-                _call(wire_id, call.name, call.arguments)
+                _call(wire_id, call.name, call.arguments, call.signature if dialect.signatures else None)
                 for call, wire_id in zip(calls, wire_ids, strict=True)
             ]
         if dialect.reasoning_field:
@@ -210,9 +216,10 @@ class _MessageEncoder(CallEncoder):
         return {"type": "image_url", "image_url": {"url": url_of(part)}}
 
 
-def _call(wire_id: str, name: str, arguments: str) -> JsonObject:
+def _call(wire_id: str, name: str, arguments: str, signature: str | None = None) -> JsonObject:
     function = {"name": name, "arguments": safe_arguments(arguments)}
-    return {"id": wire_id, "type": "function", "function": function}
+    call: JsonObject = {"id": wire_id, "type": "function", "function": function}
+    return {**call, "extra_content": {"google": {"thought_signature": signature}}} if signature else call
 
 
 def _thinking_of(message: AssistantMessage) -> str:

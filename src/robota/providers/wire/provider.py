@@ -10,6 +10,7 @@ from msgspec import structs
 
 from robota.core.closing import AsyncClosing
 from robota.core.errors import ConfigurationError, NetworkError, ProviderError
+from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
 from robota.core.provider import (
     Capabilities,
@@ -31,6 +32,14 @@ _UNKNOWN = (
     "extra inputs", "extra_forbidden", "unexpected", "additional propert", "cannot find field",
 )  # fmt: skip
 """How services call a field that they do not know or take."""
+_CONVERSATION = ("messages", "input", "contents")
+_IN_CONVERSATION = (
+    rf"""["']?\b(?:{"|".join(_CONVERSATION)})\b["']?"""
+    r"""(?:[.\[][\w.\[\]]+|(?:, ?(?:\d+|["'][\w-]+["']))+)"""
+)
+"""A place in the messages, as a path or as the list of its steps."""
+_MARKS = ("cache_control", "extra_content")
+"""The optional fields that stand in messages."""
 
 
 class Incoming(Protocol):
@@ -114,7 +123,7 @@ class WireProvider(AsyncClosing):
                 incoming = await self.channel.open(body, model=model)
                 break
             except ProviderError as error:
-                yield self._leave_out(error)
+                yield self._leave_out(error, body)
         secrets = self.channel.secrets
         peer = Peer(self.name, read_request_id(incoming.headers, secrets), secrets)
         reader = self.reader(content, peer, want_raw=request.want_raw)
@@ -135,10 +144,12 @@ class WireProvider(AsyncClosing):
         for chunk in reader.conclude():
             yield chunk
 
-    def _leave_out(self, error: ProviderError) -> RetryNotice:
+    def _leave_out(self, error: ProviderError, body: bytes) -> RetryNotice:
         """Do without the field that the service rejects, now and later; raises the error if it is no such."""
         encoder = self.encoder
-        field = find_rejected(error, [name for name in encoder.optional if name not in encoder.left_out])
+        field = find_rejected(
+            error, [name for name in encoder.optional if name not in encoder.left_out], body
+        )
         if field is None:
             raise error
         self.encoder = structs.replace(encoder, left_out=encoder.left_out | {field})
@@ -183,8 +194,12 @@ async def drain(parts: AsyncGenerator[Json, None]) -> None:
                 pass
 
 
-def find_rejected(error: ProviderError, fields: Sequence[str]) -> str | None:
-    """The one of these fields that a refusal is about, because the service does not know or take it."""
+def find_rejected(error: ProviderError, fields: Sequence[str], body: bytes) -> str | None:
+    """The one of these fields that a refusal is about, because the service does not know or take it.
+
+    Some are called like everyday words (`text`, `thinking`), so the field has to be in the body, and what is
+    said about media types and about places in the conversation does not count.
+    """
     if error.status not in (400, 422):
         return None
     import re  # noqa: PLC0415 - most requests are not refused
@@ -192,6 +207,23 @@ def find_rejected(error: ProviderError, fields: Sequence[str]) -> str | None:
     text = str(error)
     if not any(word in text.lower() for word in _UNKNOWN):
         return None
-    found = {field: re.search(rf"(?<![\w-]){field}(?![\w-])", text) for field in fields}
+    text = re.sub(_IN_CONVERSATION, lambda place: place[0] if place[0].endswith(_MARKS) else "", text)
+    sent = _sent_fields(decode(body))
+    found = {field: re.search(rf"(?<![\w/-]){field}(?![\w/-])", text) for field in fields if field in sent}
     places = {place.start(): field for field, place in found.items() if place is not None}
     return places[min(places)] if places else None  # what comes later is what to use instead
+
+
+def _sent_fields(body: Json) -> set[str]:
+    """The names of all fields of a request, without what its messages consist of."""
+    names: set[str] = set()
+    waiting: list[Json] = [body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            names |= node.keys()
+            waiting += (value for key, value in node.items() if key not in _CONVERSATION)
+        elif isinstance(node, list):
+            waiting += node
+    messages = [encode(value) for key, value in body.items() if key in _CONVERSATION]
+    return names | {mark for mark in _MARKS if any(f'"{mark}":'.encode() in one for one in messages)}

@@ -10,6 +10,7 @@ what belongs to the replies on it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -60,6 +61,10 @@ class TranscriptLine(Struct, frozen=True, kw_only=True):
     meta: bool
     response: str | None
     """The provider's id of the reply that an assistant line is a piece of."""
+    is_local: bool = False
+    """A command of the user's own and what it printed; the model did not answer it."""
+    is_summary: bool = False
+    """Sums up what was said before. Older versions wrote that it follows nothing."""
     kept_from: str | None = None
     """On a compaction: the first of the earlier messages that the model went on seeing."""
     kept_to: str | None = None
@@ -121,7 +126,9 @@ class _Envelope(Struct, rename="camel"):
     logical_parent_uuid: Json = None
     is_sidechain: Json = None
     is_meta: Json = None
+    is_compact_summary: Json = None
     team_name: Json = None
+    agent_name: Json = None
     message: Raw = Raw(b"null")
     compact_metadata: Json = None
     custom_title: Json = None
@@ -136,6 +143,10 @@ class _MessageHead(Struct):
 
 
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_LEADER = "team-lead"
+_HEAD = 300
+"""Bytes of a message among which a local command shows itself."""
+_LOCAL = re.compile(rb'"<(?:bash-(?:input|stdout|stderr)|local-command-\w+|command-(?:name|message|args))>')
 _decode_head = msgspec.json.Decoder(_MessageHead).decode
 
 
@@ -233,13 +244,20 @@ def _as_line(entry: _Envelope, uuid: str, number: int, offset: int, size: int) -
         uuid=uuid,
         parent=_text(entry.parent_uuid) or _text(entry.logical_parent_uuid),
         kind=_text(entry.type) or "",
-        aside=bool(entry.is_sidechain) or bool(entry.team_name),
+        aside=bool(entry.is_sidechain) or _is_team_mate(entry),
         meta=bool(entry.is_meta),
         response=_response_id(entry.message) if entry.type == "assistant" else None,
+        is_local=entry.type == "user" and _is_local(entry.message),
+        is_summary=bool(entry.is_compact_summary),
         kept_from=_text(segment.get("headUuid")),
         kept_to=_text(segment.get("tailUuid")),
         kept_behind=_text(segment.get("anchorUuid")),
     )
+
+
+def _is_team_mate(entry: _Envelope) -> bool:
+    """Every line of a session with a team names the team, those of its leader too."""
+    return bool(entry.team_name) and _text(entry.agent_name) not in (None, _LEADER)
 
 
 def _response_id(message: Raw) -> str | None:
@@ -247,6 +265,10 @@ def _response_id(message: Raw) -> str | None:
         return _text(_decode_head(message).id)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_local(message: Raw) -> bool:
+    return _LOCAL.search(bytes(memoryview(message)[:_HEAD])) is not None
 
 
 def _text(value: Json) -> str | None:
@@ -270,17 +292,37 @@ def conversation_lines(index: TranscriptIndex, problems: Problems) -> list[Chain
 def _newest(index: TranscriptIndex) -> TranscriptLine | None:
     messages = [line for line in reversed(index.lines) if line.kind in ("user", "assistant")]
     own = [line for line in messages if not line.aside]
-    # What a hook or a command added without the user does not make a branch the current one.
-    said = next((line for line in own if not line.meta), None)
-    return said or next(iter(own or messages), None)
+    spoken = [line for line in own if not line.meta]
+    # What a hook or a command added without the model does not make a branch the current one.
+    said = next((line for line in spoken if not line.is_local), None)
+    if said is not None and spoken[0] is not said and not _leads_to(index, spoken[0], said):
+        return said
+    return next(iter(spoken or own or messages), None)
+
+
+def _leads_to(index: TranscriptIndex, line: TranscriptLine, wanted: TranscriptLine) -> bool:
+    """Whether one line follows the other, directly or behind others."""
+    at: TranscriptLine | None = line
+    for _ in index.lines:
+        if at is None or at is wanted:
+            break
+        at = index.find(at.parent) if at.parent is not None else None
+    return at is wanted
 
 
 def _walk(index: TranscriptIndex, leaf: TranscriptLine, problems: Problems) -> list[TranscriptLine]:
     line, chain, parents = leaf, [leaf], _relink(index)
     seen, lowest = {leaf.uuid}, index.by_uuid[leaf.uuid]
-    while (followed := parents.get(line.uuid, line.parent)) is not None:
-        parent = index.find(followed)
-        if parent is None or parent.uuid in seen:
+    is_flat = not any(one.parent for one in index.lines)
+    while True:
+        followed = parents.get(line.uuid, line.parent)
+        if followed is None:
+            if not is_flat and not line.is_summary:
+                break
+            parent = _nearest_before(index, lowest, aside=leaf.aside)
+            if parent is None:
+                return chain[::-1]
+        elif (parent := index.find(followed)) is None or parent.uuid in seen:
             wrong = "is not in the file" if parent is None else "follows it in turn (a circle)"
             parent = _nearest_before(index, lowest, aside=leaf.aside)
             went_on = "nothing is before it" if parent is None else f"line {parent.number} is taken instead"
@@ -291,8 +333,21 @@ def _walk(index: TranscriptIndex, leaf: TranscriptLine, problems: Problems) -> l
         chain.append(line)
         seen.add(line.uuid)
         lowest = min(lowest, index.by_uuid[line.uuid])
-    chain.reverse()
-    return chain
+    _note_left_behind(index, chain[-1], problems)
+    return chain[::-1]
+
+
+def _note_left_behind(index: TranscriptIndex, first: TranscriptLine, problems: Problems) -> None:
+    """Tell of messages before the first one; what was taken back later hangs on it or behind it."""
+    before = index.lines[: index.by_uuid[first.uuid]]
+    count = sum(
+        line.kind in ("user", "assistant") and line.aside == first.aside and not line.meta for line in before
+    )
+    if count:
+        problems.add(
+            f"Line {first.number} begins anew; {count:,} message{'s' * (count != 1)} before it "
+            f"{'were' if count != 1 else 'was'} left out."
+        )
 
 
 def _nearest_before(index: TranscriptIndex, place: int, *, aside: bool) -> TranscriptLine | None:

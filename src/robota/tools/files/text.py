@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -117,6 +117,12 @@ _DECLARED = (
 """XML, HTML, and what Python and editors read in the first two lines."""
 _COMMON = 0.75
 """The share of letters beyond ASCII that has to be of the usual kind."""
+_RARE = 0.03
+"""The share of what does not belong in a text; so much is a slip of the pen."""
+_ENOUGH = 60
+"""Letters among which each common one would be."""
+_LONELY = 2.0
+"""Letters beyond ASCII in a row on average, in languages that have few of them."""
 
 
 def declared_encoding(data: bytes) -> str | None:
@@ -144,11 +150,29 @@ def guess_encoding(data: bytes) -> str | None:
         text = _decode(probe, name) if in_a_row >= least else None
         letters = [] if text is None else [letter for letter in text if letter > "\x7f"]
         share = sum(map(weigh, letters)) / len(letters) if letters else 0.0
-        if share > most and _fits(data, name):
+        if share > most and (weigh is not _SMALL or _is_cyrillic(letters, text or "")) and _fits(data, name):
             best, most = name, share
-    if best is None and re.search(rb"[\x80-\x9f]", data) and _fits(data, "cp1252"):
-        return "cp1252"
+    if best is None and in_a_row < _LONELY and re.search(rb"[\x80-\x9f]", data) and _is_western(probe):
+        return "cp1252" if _fits(data, "cp1252") else None
     return best
+
+
+def _is_cyrillic(letters: Sequence[str], text: str) -> bool:
+    """Greek and Hebrew read as Cyrillic have small letters too: Greek has capitals behind them then, where
+    its accents are, and Hebrew no letters from the end of the alphabet.
+    """
+    capitals = len(re.findall("[а-яё][А-ЯЁ]", text))
+    return capitals <= _RARE * len(letters) and (
+        len(letters) < _ENOUGH or any(letter in "ыьэюяЫЬЭЮЯ" for letter in letters)
+    )
+
+
+def _is_western(probe: bytes) -> bool:
+    """Central European text read as Windows-1252 has signs where its letters are, within words too."""
+    text = probe.decode("cp1252", "replace")
+    beyond = [letter for letter in text if letter > "\x7f"]
+    inside = len(re.findall(r"[A-Za-z][¡-¿×÷](?=[A-Za-z])", text))
+    return inside <= _RARE * len(beyond) and sum(map(_WESTERN, beyond)) > _COMMON * len(beyond)
 
 
 def _decode(data: bytes, name: str) -> str | None:
@@ -191,6 +215,9 @@ def _common_in(charset: str, leads: Iterable[int], usual: Weight, weight: float 
 
 _KANA = _within(("\u3040", "\u30ff"), ("\u3000", "\u3002"), ("\u300c", "\u300d"))
 _FULL = _within(("\u3000", "\u3011"), ("\uff01", "\uff5e"), ("\u2014", "\u2026"))
+_WESTERN = _within(
+    *(("À", "Ö"), ("Ø", "ö"), ("ø", "ÿ")), *((sign, sign) for sign in "ŠšŽžŒœŸ“”„‘’‚–—…€«»•™©®°§£·¡¿ªº\u00a0")
+)
 _SMALL = _within(("\u0430", "\u044f"), ("\u0451", "\u0451"))
 _LOOKS: dict[str, tuple[float, Weight]] = {
     "cp932": (1.4, _common_in("shift_jis", range(0x88, 0x98), _KANA, 0.7)),

@@ -29,7 +29,7 @@ MAX_DESCRIPTION = 2_000
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _LOCATIONS: Mapping[str, Location] = {name: name for name in get_args(Location)}
 _STYLES: Mapping[str, tuple[str, ...]] = {
-    "path": ("simple",),
+    "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "header": ("simple",),
     "cookie": ("form",),
@@ -37,10 +37,11 @@ _STYLES: Mapping[str, tuple[str, ...]] = {
 """By location, the usual one first."""
 _IGNORED = frozenset({"accept", "authorization", "content-type"})
 """Headers that follow from the rest of a document; the specification ignores parameters of these names."""
-_OURS = frozenset({
-    "accept-encoding", "connection", "content-length", "cookie", "expect", "host", "proxy-authorization",
-    "te", "trailer", "transfer-encoding", "upgrade",
-})  # fmt: skip
+_OURS = frozenset({"accept-encoding", "connection", "content-length", "host", "te", "transfer-encoding"})
+"""Headers that HTTP itself needs: the client sets them, whatever a document says about them."""
+_FORBIDDEN = frozenset({"cookie", "expect", "proxy-authorization", "trailer", "upgrade"})
+_MAX_PARTS = 10
+"""Of schemas within `allOf`, which may contain themselves."""
 FILES_NOTE = "Files are given as text, or as data:<type>;base64,<bytes>."
 _JSON = re.compile(r"application/(?:[\w.-]+\+)?json|\*/\*|application/\*")
 
@@ -69,6 +70,8 @@ class Body(Struct, frozen=True, kw_only=True):
     """How a form writes fields that the document says more about."""
     types: Mapping[str, str] = {}
     """The media types of parts of a multipart body; a file has one."""
+    files: frozenset[str] = frozenset()
+    """Those of its parts that are files."""
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -207,10 +210,14 @@ class OperationReader(Struct, eq=False, kw_only=True):
             nodes.setdefault(("path", name), {"in": "path", "name": name, "schema": {"type": "string"}})
         parameters: list[Parameter] = []
         for node in nodes.values():
+            name = text_of(node.get("name"))
+            if node.get("in") == "header" and name.lower() in _OURS:
+                self.document.note(f"{label}: the header {name!r} is set by robota itself.")
+                continue
             try:
                 parameters.append(self._read_parameter(node, {one.argument for one in parameters}))
             except UnsupportedError as problem:
-                what = f"the parameter {text_of(node.get('name'))!r}"
+                what = f"the parameter {name!r}"
                 if node.get("required") is True or node.get("in") == "path":
                     raise UnsupportedError(f"{what} is needed, but {problem}") from problem
                 self.document.note(f"{label}: {what} is left out: {problem}.")
@@ -220,8 +227,8 @@ class OperationReader(Struct, eq=False, kw_only=True):
         name, location = text_of(node.get("name")), _LOCATIONS.get(text_of(node.get("in")))
         if location is None or not name:
             raise UnsupportedError(f"it is in {str(node.get('in'))[:20]!r}")
-        if location == "header" and (name.lower() in _OURS or not is_token(name)):
-            raise UnsupportedError("this header is set by robota or not at all")
+        if location == "header" and (name.lower() in _FORBIDDEN or not is_token(name)):
+            raise UnsupportedError("this header cannot be sent")
         style = text_of(node.get("style")) or _STYLES[location][0]
         if style not in _STYLES[location]:
             raise UnsupportedError(f"the style {style[:20]!r} is not supported")
@@ -257,9 +264,9 @@ class OperationReader(Struct, eq=False, kw_only=True):
             return None
         media = min(content, key=lambda one: _ENCODINGS.index(_encoding_of(one)))
         encoding, shape = _encoding_of(media), object_of(content[media])
-        types = self._file_types(shape) if encoding == "multipart" else {}
+        types, files = self._file_types(shape) if encoding == "multipart" else ({}, frozenset[str]())
         schema = self._with_description(shape.get("schema"), body)
-        if types or encoding == "bytes":
+        if files or encoding == "bytes":
             schema = {**schema, "description": f"{schema.get('description', '')} {FILES_NOTE}".strip()}
         return Body(
             argument=_make_name("body", taken, "request"),
@@ -269,29 +276,50 @@ class OperationReader(Struct, eq=False, kw_only=True):
             schema={"type": "string", **schema} if encoding == "bytes" else schema,
             fields=dict(_read_fields(object_of(shape.get("encoding")))),
             types=types,
+            files=files,
         )
 
-    def _file_types(self, shape: JsonObject) -> dict[str, str]:
-        """The media types of the parts that are files, or that the document gives a type of their own."""
-        schema = self.document.follow(shape.get("schema", {}))
+    def _file_types(self, shape: JsonObject) -> tuple[dict[str, str], frozenset[str]]:
+        """The media types of the parts that have one, and which of them are files."""
         types: dict[str, str] = {}
-        for name, node in object_of(schema.get("properties")).items():
-            field = object_of(node)
-            field = object_of(field.get("items")) if field.get("type") == "array" else field
+        texts: set[str] = set()
+        for name, node in self._properties(shape.get("schema", {})):
+            field = self.document.follow(node)
+            if field.get("type") == "array":
+                field = self.document.follow(field.get("items", {}))
             if field.get("format") == "binary" or "contentMediaType" in field:
                 types[name] = text_of(field.get("contentMediaType")) or "application/octet-stream"
         for name, node in object_of(shape.get("encoding")).items():
             said = text_of(object_of(node).get("contentType")).partition(",")[0].strip()
             if said and "*" not in said:
+                if name not in types and said.startswith("text/"):
+                    texts.add(name)
                 types[name] = said
-        return types
+        files = (name for name, said in types.items() if name not in texts and not _JSON.fullmatch(said))
+        return types, frozenset(files)
+
+    def _properties(self, schema: Json, depth: int = 0) -> Iterator[tuple[str, Json]]:
+        """The fields of an object, those of the schemas it is put together from included."""
+        found = self.document.follow(schema)
+        yield from (pair for pair in object_of(found.get("properties")).items() if isinstance(pair[1], dict))
+        for part in list_of(found.get("allOf")) if depth < _MAX_PARTS else ():
+            yield from self._properties(part, depth + 1)
 
     def _find_server(self, node: JsonObject, item: JsonObject) -> Url:
         if self.base is not None:
             return self.base
         for holder in (node, item, self.document.root):
             if servers := list_of(holder.get("servers")):
-                return read_server(object_of(servers[0]), self.variables)
+                server = object_of(servers[0])
+                try:
+                    return read_server(server, self.variables)
+                except ConfigurationError as error:
+                    if holder is self.document.root:
+                        raise
+                    raise UnsupportedError(
+                        f"it has a server of its own, {text_of(server.get('url'))[:200]!r}, which is no "
+                        "address to send requests to"
+                    ) from error
         raise ConfigurationError("The OpenAPI document names no server: pass `base_url`.")
 
 

@@ -25,7 +25,8 @@ from robota.http.url import Url, parse_url
 from robota.tools.openapi.document import Document, UnsupportedError, is_token
 from robota.tools.openapi.operations import Body, Location, Operation, Parameter
 
-_DELIMITERS = {"form": ",", "simple": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
+_DELIMITERS = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
+"""Between the values of a list; in the other styles a comma."""
 _RESERVED = ":/?[]@!$'()*,;"
 """What may stay as it is in a query on demand; `&`, `=`, `+` and `#` would end the value."""
 
@@ -105,11 +106,27 @@ def _escape(text: str, keep: str = "") -> str:
 
 
 def _path_text(parameter: Parameter, value: Json) -> str:
+    if parameter.style in ("label", "matrix") and not parameter.as_json:
+        return _prefixed(parameter, value)
     text = _joined(parameter, value, "=")
     # With these, alone or beside one another, the path would be another one.
     if text in ("", ".", ".."):
         raise CallError(f"the path parameter {parameter.argument!r} cannot be {text!r}")
     return text
+
+
+def _prefixed(parameter: Parameter, value: Json) -> str:
+    """`.1,2` and `;name=1,2`; exploded, each value has its own prefix."""
+    name = _escape(parameter.name)
+    before, own = (".", ".") if parameter.style == "label" else (";", f";{name}=")
+    if parameter.explode and isinstance(value, list):
+        return "".join(f"{own}{_escape(_plain(one))}" for one in value)
+    if parameter.explode and isinstance(value, dict):
+        return "".join(f"{before}{_escape(key)}={_escape(_plain(one))}" for key, one in value.items())
+    text = _joined(parameter, value, "=")
+    if before == "." and text in ("", "."):
+        raise CallError(f"the path parameter {parameter.argument!r} cannot be {text!r}")
+    return f"{own}{text}" if text or before == "." else f";{name}"
 
 
 def _header_text(parameter: Parameter, value: Json) -> str:
@@ -151,7 +168,7 @@ def _joined(
     parameter: Parameter, value: Json, exploded: str, escape: _Escape = _escape, keep: str = ""
 ) -> str:
     """A list or an object in one text; `exploded` stands between key and value where that is asked for."""
-    delimiter = _DELIMITERS[parameter.style]
+    delimiter = _DELIMITERS.get(parameter.style, ",")
     if parameter.as_json:
         return escape(encode(value).decode(), keep)
     if isinstance(value, list):
@@ -193,12 +210,13 @@ def _form_pairs(body: Body, key: str, value: Json) -> list[str]:
 def _multipart(body: Body, value: JsonObject, headers: dict[str, str]) -> bytes:
     parts: list[bytes] = []
     for key, given in value.items():
-        as_json = key in body.types and _is_json(body.types[key])
+        as_json = _is_json(body.types.get(key, ""))
         for one in given if isinstance(given, list) and not as_json else [given]:
-            label, data = quote(key, safe=" "), _plain(one).encode("utf-8", "replace")
-            kind, file_name = "application/json" if as_json or isinstance(one, dict) else "", ""
-            if key in body.types and not as_json:
-                kind, file_name, data = body.types[key], f'; filename="{label}"', _file_bytes(key, one)
+            label, data = _label(key), _plain(one).encode("utf-8", "replace")
+            kind = body.types.get(key) or ("application/json" if isinstance(one, dict) else "")
+            kind, file_name = "application/json" if as_json else kind, ""
+            if key in body.files:
+                file_name, data = f'; filename="{label}"', _file_bytes(key, one)
             kind_line = f"\r\ncontent-type: {kind}" if kind else ""
             head = f'content-disposition: form-data; name="{label}"{file_name}{kind_line}\r\n\r\n'
             parts.append(head.encode() + data + b"\r\n")
@@ -206,6 +224,12 @@ def _multipart(body: Body, value: JsonObject, headers: dict[str, str]) -> bytes:
     headers["content-type"] = f"{body.content_type.partition(';')[0]}; boundary={boundary}"
     line = f"--{boundary}".encode()
     return b"".join(line + b"\r\n" + part for part in parts) + line + b"--\r\n"
+
+
+def _label(name: str) -> str:
+    """A name between quotes as browsers write it; `image[]` and other scripts stay what they are."""
+    text = name.encode("utf-8", "replace").decode()
+    return text.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22")
 
 
 def _is_json(media: str) -> bool:

@@ -123,7 +123,7 @@ class Ignored(NamedTuple):
 
     def enter(self, directory: bytes, prefix: bytes, names: set[bytes]) -> Ignored:
         """The same for a directory just entered; `prefix` is how the paths of its entries begin."""
-        is_repository = any(mark in names for mark in REPOSITORY_MARKS)
+        is_repository = any(mark in names for mark in REPOSITORY_MARKS) and _is_repository(directory)
         if not is_repository and (FILE_NAME not in names or not self.levels):
             return self
         level = _load_level(directory, depth=len(prefix), prefix=b"", is_repository=is_repository)

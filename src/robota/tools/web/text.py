@@ -71,6 +71,8 @@ def decode_body(body: bytes, content_type: str) -> str | None:
         codec = _codec_by_name(found[1])
     if codec is None and (meta := _META.search(body[:_META_REACH])):
         codec = _codec_by_name(meta[1].decode("ascii"))
+        if codec is not None and not body.isascii() and _is_utf8(body):
+            codec = "utf-8"  # pages are converted, and what they say of themselves is forgotten
     if codec is None:
         if kind_of(content_type) == "unknown" and looks_binary(body):
             return None
