@@ -51,9 +51,9 @@ class Denials:
         if data.get("decision") == "deny" and not broken:
             self.tools.append(str(data.get("toolName")))
             found = [f"--allow {shlex.quote(rule)}" for rule in data.get("rules") or ()]
-            judged = (data.get("judged") or ({},))[-1]
-            if judged.get("by") == "guard" and judged.get("outside"):
-                found.append(f"--add-dir {shlex.quote(judged['outside'])}")
+            last = list(data.get("judged") or ())[-1:]
+            away = [judged.get("outside") for judged in last if judged.get("by") == "guard"]
+            found += [f"--add-dir {shlex.quote(directory)}" for directory in away if directory]
             self.options += [option for option in found if option not in self.options]
 
     def close(self) -> None:
