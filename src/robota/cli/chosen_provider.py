@@ -50,9 +50,10 @@ def find_profile(given: ProviderArguments, profiles: ProviderProfiles) -> Choice
     an address, another provider, or a model that another service is known for."""
     name = profiles.current
     if given.base_url:
-        if given.provider not in profiles.profiles or find_definition(given.provider) is not None:
+        named = given.provider or ""
+        if named not in profiles.profiles or find_definition(named) is not None:
             return None
-        profiles = profiles.update(given.provider, "flags", base_url=given.base_url)
+        profiles = profiles.update(named, "flags", base_url=given.base_url)
     if given.provider in profiles.profiles:
         name = given.provider
     elif given.provider is not None and (name is None or profiles.get(name).type != given.provider):

@@ -175,17 +175,20 @@ def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:
 
 def as_settings(options: Options) -> JsonObject:
     """What the command line says, in the words of settings files."""
-    permissions: JsonObject = {"allow": list(options.allow), "deny": list(options.deny)}
+    lists = {"allow": options.allow, "deny": options.deny, "additionalDirectories": options.add_dirs}
+    permissions: JsonObject = {name: list(given) for name, given in lists.items() if given}
     if options.mode is not None:
         permissions["defaultMode"] = options.mode
-    if options.add_dirs:
-        permissions["additionalDirectories"] = list(options.add_dirs)
     sandbox: JsonObject = {}
     if options.sandbox is not None:
         sandbox = {"enabled": options.sandbox != "off", "failIfUnavailable": options.sandbox == "required"}
     if options.auto_allow:
         sandbox["autoAllowBashIfSandboxed"] = True
-    settings: JsonObject = {"permissions": permissions, "passEnv": list(options.pass_env)}
+    settings: JsonObject = {}
+    if permissions:
+        settings["permissions"] = permissions
+    if options.pass_env:
+        settings["passEnv"] = list(options.pass_env)
     if sandbox:
         settings["sandbox"] = sandbox
     if options.effort is not None:
