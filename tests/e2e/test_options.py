@@ -316,6 +316,13 @@ def test_a_session_may_have_a_worktree_of_its_own(project: Path) -> None:
     assert f"The worktree is {tree}" in wrote.stderr
 
 
+def test_a_prompt_behind_worktree_is_no_name(project: Path) -> None:
+    done = robota("-p", "--worktree", "fix the bug", cwd=project)
+
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--worktree takes a name without blanks: put a prompt in front" in done.stderr
+
+
 def test_a_worktree_needs_a_repository(project: Path) -> None:
     done = robota("-p", "go", "--worktree", cwd=project)
 

@@ -417,6 +417,8 @@ def _check_together(reading: Reading) -> None:
          "-c continues the last session and -r another one: leave one of them out."),
         ("worktree" in values and goes_on,
          "--worktree begins a session, and -c and -r go on with one: leave one of them out."),
+        (any(map(str.isspace, reading.text("worktree") or "")),
+         "--worktree takes a name without blanks: put a prompt in front, as in robota PROMPT --worktree."),
         ("attach" in values and (prints or driven), "--attach is for a terminal: leave -p out."),
         ("attach" in values and ("worktree" in values or "fork" in values),
          "--attach shows a session that runs elsewhere: leave --worktree and --fork-session out."),
