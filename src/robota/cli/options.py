@@ -309,16 +309,19 @@ class Reading:
         return self.texts("pass_env")
 
     def settings(self) -> str:
-        """The text, if it is JSON or the name of a file with some."""
+        """The text, if it is JSON or the name of a file with some. A session may work in another directory
+        than the one where this was written."""
         text = self.text("settings") or ""
         if text:
             from robota.core.errors import ConfigurationError  # noqa: PLC0415 - for those who give some
-            from robota.sdk.settings.layers import read_given  # noqa: PLC0415
+            from robota.sdk.settings.layers import is_json, read_given  # noqa: PLC0415
 
             try:
                 read_given(text, os.getcwd())
             except ConfigurationError as error:
                 raise UsageError(str(error)) from error
+            if not is_json(text):
+                return os.path.abspath(os.path.expanduser(text))
         return text
 
     def schema(self) -> JsonObject | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from robota.providers.choice import ChosenProvider
     from robota.sdk.assembly import MoreOptions
     from robota.sdk.places import Places
+    from robota.sdk.project import ProjectOptions
     from robota.transports.session_maker import SessionWish
 
 BY_ADDRESS = ("openai-compatible", "local-server")
@@ -171,6 +172,19 @@ def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:
     if options.append_system_prompt is not None:
         more["append_system_prompt"] = options.append_system_prompt
     return more
+
+
+def describe_checkout(options: Options, places: Places) -> ProjectOptions:
+    """How the files of a directory are read for what comes before a session there."""
+    from robota.sdk.project import ProjectOptions  # noqa: PLC0415 - a session reads them itself
+
+    return ProjectOptions(
+        places=places,
+        trust=options.trust or None,
+        sources=options.setting_sources,
+        flags=as_settings(options),
+        given=options.settings,
+    )
 
 
 def as_settings(options: Options) -> JsonObject:
