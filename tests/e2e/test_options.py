@@ -316,6 +316,31 @@ def test_a_session_may_have_a_worktree_of_its_own(project: Path) -> None:
     assert f"The worktree is {tree}" in wrote.stderr
 
 
+def test_settings_of_the_command_line_count_for_a_worktree_too(project: Path) -> None:
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org"]
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *command], cwd=project, check=True)
+    (project / "deps").mkdir()
+    (project / "mine.json").write_text('{"worktree": {"symlinkDirectories": ["deps"]}}')
+    script = [call("Glob", pattern="*")], [call("Bash", command="ls")], "Looked."
+    with ModelServer(*script).in_thread() as server:
+        more = ("--settings", "mine.json", "--allow", "Bash", "--output-format", "stream-json")
+        looked = robota("-p", "look", "--worktree", "try", *more, cwd=project, server=server)
+        told = server.requests[-1].conversation.texts("tool")
+    missing = '{"worktree": {"baseRef": "gone"}}'
+    wrong = robota("-p", "look", "--worktree", "try", "--settings", missing, cwd=project)
+
+    assert (looked.returncode, "deps" in told[-1]) == (0, True)
+    assert (wrong.returncode, "has no commit 'gone', as worktree.baseRef says" in wrong.stderr) == (1, True)
+
+
+def test_a_prompt_behind_worktree_is_no_name(project: Path) -> None:
+    done = robota("-p", "--worktree", "fix the bug", cwd=project)
+
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--worktree takes a name without blanks: put a prompt in front" in done.stderr
+
+
 def test_a_worktree_needs_a_repository(project: Path) -> None:
     done = robota("-p", "go", "--worktree", cwd=project)
 

@@ -316,3 +316,24 @@ def test_a_home_that_cannot_be_written_costs_the_session_and_not_the_answer(tmp_
     assert last.startswith("robota: This session was not saved: ")
     assert "goes on" not in last
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/reset", "Nothing is deleted here: robota --reset --yes deletes your settings."),
+        ("/resume fruit", "No other session is opened here: robota -p PROMPT -r ID goes on with one."),
+        ("/mode yolo", "Invalid mode. Valid: plan | default | acceptEdits | bypassPermissions"),
+    ],
+)
+def test_a_command_that_does_nothing_here_fails_and_says_so_once(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    (tmp_path / "home").mkdir()
+    settings = tmp_path / "home" / "settings.json"
+    settings.write_text("{}")
+    with ModelServer().in_thread() as server:
+        done = robota("-p", line, cwd=tmp_path, server=server, ROBOTA_HOME=str(settings.parent))
+
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"robota: {said}\n")
+    assert settings.exists()

@@ -63,6 +63,34 @@ def test_a_check_of_nothing_and_of_nobody_says_so(tmp_path: Path) -> None:
     assert nobody.stderr == "robota: There is no provider 'antropic': did you mean anthropic?\n"
 
 
+def test_a_profile_is_listed_checked_and_named_like_a_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBOTA_HOME", str(tmp_path / "robota"))
+    with ModelServer("Hi.", models=("large", "small")).in_thread() as server:
+        there = ("--type", "vllm", "--base-url", f"{server.url}/v1", "--model", "small")
+        robota("provider", "add", "mine", *there, cwd=tmp_path)
+        robota("provider", "use", "anthropic", cwd=tmp_path)
+        listed = robota("provider", "list", cwd=tmp_path)
+        named = robota("provider", "check", "mine", cwd=tmp_path)
+        every = robota("provider", "check", cwd=tmp_path)
+        models = robota("model", "list", "--provider", "mine", cwd=tmp_path)
+        elsewhere = {"ROBOTA_BASE_URL": "http://127.0.0.1:9/v1"}
+        said = robota("-p", "hi", "--provider", "mine", cwd=tmp_path, **elsewhere)
+
+    rows = {line.split()[0]: line for line in listed.stdout.splitlines()}
+    assert rows["mine"].endswith(f"Your profile of vllm at {server.url}/v1.")
+    assert rows["anthropic"].endswith("Your profile of anthropic; answers now.")
+    assert len(rows) == len(OURS) + 1
+    assert (named.returncode, named.stdout) == (0, "ok      mine: vLLM answers and has small.\n")
+    assert every.returncode == 1
+    fine, failed = every.stdout.splitlines()
+    assert fine == "ok      mine: vLLM answers and has small."
+    assert failed.startswith('failed  anthropic: Provider profile "anthropic" needs a key')
+    assert [line.split()[0] for line in models.stdout.splitlines()] == ["model", "large", "small"]
+    assert (said.returncode, said.stdout) == (0, "Hi.\n")
+
+
 def test_models_of_a_service_are_listed_as_it_has_them_now_with_their_facts(tmp_path: Path) -> None:
     with ModelServer(models=("gpt-4o", "brand-new")).in_thread() as server:
         there = ("--base-url", f"{server.url}/v1")

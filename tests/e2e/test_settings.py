@@ -114,3 +114,39 @@ def test_a_variable_says_where_the_log_goes(home: Home) -> None:
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert refused.returncode != 0
     assert "The log cannot be written to" in refused.stderr
+
+
+def test_a_setting_of_a_project_that_is_not_trusted_is_said_to_wait(home: Home) -> None:
+    def do(*words: str) -> subprocess.CompletedProcess[str]:
+        env = {"PATH": os.environ["PATH"], "HOME": str(home.home), "PYTHONIOENCODING": "utf-8"}
+        return run([*words], cwd=home.project, env=env)
+
+    mine = do("config", "set", "theme", "dark")
+    waits = do("config", "set", "permissions.allow", '["Bash(make)"]', "--scope", "project")
+    do("-p", "/trust yes")
+    counts = do("config", "set", "theme", "light", "--scope", "project")
+
+    assert (mine.stderr, counts.stderr) == ("", "")
+    assert waits.stderr.startswith(
+        "This directory is not trusted, so of its settings only deny and ask rules"
+    )
+    assert do("config", "get", "theme").stdout == "light\n"
+
+
+def test_an_editor_that_fails_is_named(home: Home) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": str(home.home), "EDITOR": "false"}
+    done = run(["config", "edit"], cwd=home.project, env=env)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("robota: The editor 'false' ended with 1: look at ")
+
+
+def test_what_nobody_said_on_the_command_line_is_not_told_as_said_there(home: Home) -> None:
+    (home.project / ".robota").mkdir()
+    (home.project / ".robota" / "settings.json").write_text('{"permissions": {"deny": ["Raed(x)"]}}')
+    with ModelServer("Hi.").in_thread() as server:
+        home.write(profiles(server.url, currentProvider="work"))
+        done = home.run()
+
+    assert ".robota/settings.json: deny rule Raed(x): there is no tool 'Raed'" in done.stderr
+    assert "the command line" not in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -459,33 +458,6 @@ def test_every_command_explains_itself(project: Path, name: str) -> None:
 
     assert done.returncode == 0
     assert f"robota {name}" in done.stdout
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completions_are_printed_for_each_shell(project: Path, shell: str) -> None:
-    done = robota("completions", shell, cwd=project)
-
-    assert done.returncode == 0
-    assert "permission-mode" in done.stdout
-
-
-def test_bash_completes_options_values_and_commands(project: Path) -> None:
-    script = robota("completions", "bash", cwd=project).stdout
-    (project / "script").write_text(script)
-
-    def complete(*words: str) -> list[str]:
-        typed = " ".join(f"'{word}'" for word in words)
-        line = f"source ./script; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _robota"
-        shown = subprocess.run(
-            ["bash", "-c", f'{line}; printf "%s\\n" "${{COMPREPLY[@]}}"'],
-            cwd=project, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return shown.stdout.split()
-
-    assert complete("robota", "sess") == ["sessions"]
-    assert complete("robota", "sessions", "ex") == ["export"]
-    assert complete("robota", "--permission-mode", "pl") == ["plan"]
-    assert "--fork-session" in complete("robota", "--fo")
 
 
 def test_a_value_may_begin_with_a_dash(tmp_path: Path) -> None:

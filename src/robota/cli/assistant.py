@@ -94,10 +94,12 @@ class Assistant:
 
             return await drive(self, options)
         if options.worktree is not None:
-            from robota.sdk.own_worktree import own_worktree  # noqa: PLC0415 - few want one
+            from robota.cli.session_choice import describe_checkout  # noqa: PLC0415 - few want one
+            from robota.sdk.own_worktree import own_worktree  # noqa: PLC0415
 
             places = find_places()
-            async with own_worktree(places, options.worktree, self._printer.remark) as directory:
+            checkout = describe_checkout(options, places)
+            async with own_worktree(checkout, options.worktree, self._printer.remark) as directory:
                 os.chdir(directory)
                 try:
                     return await self._serve(options)

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 
 from msgspec.structs import replace
 
+from robota.core.provider_definition import ProviderConfig, ProviderDefinition
 from robota.providers.catalog import find_owner
 from robota.providers.choice import (
     NOTHING,
@@ -14,9 +15,11 @@ from robota.providers.choice import (
     ChosenProvider,
     ProviderArguments,
     find_choice,
+    find_named,
+    make_profile,
     open_choice,
 )
-from robota.providers.definitions import all_definitions
+from robota.providers.definitions import all_definitions, find_definition
 from robota.sdk.provider_profiles import ProviderProfiles, prepare_profile
 
 OFFLINE_NOTE = (
@@ -47,7 +50,10 @@ def find_profile(given: ProviderArguments, profiles: ProviderProfiles) -> Choice
     an address, another provider, or a model that another service is known for."""
     name = profiles.current
     if given.base_url:
-        return None
+        named = given.provider or ""
+        if named not in profiles.profiles or find_definition(named) is not None:
+            return None
+        profiles = profiles.update(named, "flags", base_url=given.base_url)
     if given.provider in profiles.profiles:
         name = given.provider
     elif given.provider is not None and (name is None or profiles.get(name).type != given.provider):
@@ -60,6 +66,17 @@ def find_profile(given: ProviderArguments, profiles: ProviderProfiles) -> Choice
             return None
         config = replace(config, model=given.model)
     return Choice(definition, config)
+
+
+def find_service(
+    given: ProviderArguments, profiles: ProviderProfiles, name: str, *, timeout: float
+) -> tuple[ProviderDefinition, ProviderConfig]:
+    """What makes the service of that name, a profile or a type, and what it is made of."""
+    choice = find_profile(replace(given, provider=name), profiles) if name in profiles.profiles else None
+    if choice is not None:
+        return choice.definition, replace(choice.config, timeout=timeout)
+    definition = find_named(given, name)
+    return definition, make_profile(given, definition, timeout=timeout)
 
 
 @asynccontextmanager

@@ -81,6 +81,12 @@ def set_value(key: str, value: str, scope: str) -> None:
     wanted = _read_value(key, value)
     changed = change_setting(path, key, wanted, project=project)
     print(f"{key} = {_write(wanted)} in {places.shown(path)}{'' if changed else ', as it was'}.")
+    if project is not None and not load_project(ProjectOptions(places=places)).trust.trusted:
+        print(
+            "This directory is not trusted, so of its settings only deny and ask rules count: start robota "
+            "here on a terminal, which asks about it, or give --trust for one call.",
+            file=sys.stderr,
+        )
 
 
 @command.command()
@@ -114,8 +120,10 @@ def edit(scope: str) -> int:
         raise ConfigurationError(
             f"The editor {editor!r} cannot be started ({why}): set $VISUAL or $EDITOR to another one."
         ) from error
+    if code:
+        raise ConfigurationError(f"The editor {editor!r} ended with {code}: look at {path}.")
     _load()
-    return code
+    return 0
 
 
 @command.command()

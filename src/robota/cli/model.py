@@ -30,7 +30,7 @@ def pull(name: str) -> None:
 
 
 @command.command("list")
-@click.option("--provider", metavar="TYPE", help="List the models of a service instead, with their facts.")
+@click.option("--provider", metavar="NAME", help="List the models of a service instead, with their facts.")
 @click.option("--base-url", envvar="ROBOTA_BASE_URL", help="Address of the service.  [env: ROBOTA_BASE_URL]")
 def list_models(provider: str | None, base_url: str | None) -> None:
     """Show the known models, their sizes and whether they are here."""

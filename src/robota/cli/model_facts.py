@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from robota.core.errors import RobotaError
 from robota.core.models import find_model_price
 from robota.core.provider_definition import ModelCatalog, ModelCatalogEntry
+from robota.sdk.auth import KeyStore
+from robota.sdk.places import find_places
 
 LIST_SECONDS = 10.0
 HEADINGS = ("model", "window", "output", "$/M in", "$/M out", "what it is")
@@ -28,14 +30,18 @@ def show_models(provider: str, base_url: str | None) -> None:
 
 
 async def _find(provider: str, base_url: str | None) -> tuple[ModelCatalog, str]:
-    from robota.providers.choice import ProviderArguments, find_named, make_profile  # noqa: PLC0415 - see above
+    from robota.cli.chosen_provider import find_service  # noqa: PLC0415 - see above
+    from robota.cli.opening import read_own_settings  # noqa: PLC0415
+    from robota.providers.choice import ProviderArguments  # noqa: PLC0415
 
-    given = ProviderArguments(base_url=base_url, environment=os.environ)
-    definition = find_named(given, provider)
+    kept = KeyStore(find_places().robota_home).get
+    given = ProviderArguments(base_url=base_url, environment=os.environ, kept=kept)
+    profiles = read_own_settings(os.environ).profiles
+    definition, config = find_service(given, profiles, provider, timeout=LIST_SECONDS)
     shipped, why = definition.model_catalog, "it has no list"
     if definition.refresh is not None:
         try:
-            live = await definition.refresh(make_profile(given, definition, timeout=LIST_SECONDS))
+            live = await definition.refresh(config)
         except RobotaError as error:
             if not shipped.entries:
                 raise

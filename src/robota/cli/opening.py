@@ -64,10 +64,14 @@ def provider_arguments(
     options: Options, settings: Settings, remark: Callable[[str], None], user: Questioner | None
 ) -> ProviderArguments:
     """What decides who answers."""
+    base_url = options.base_url
+    named = settings.profiles.profiles.get(options.provider or "")
+    if named and named.base_url and "provider" in options.typed and "base_url" not in options.typed:
+        base_url = None  # an address of the environment is not the one of the profile that was asked for
     return ProviderArguments(
         provider=options.provider,
         model=options.model or settings.own_model,
-        base_url=options.base_url,
+        base_url=base_url,
         environment=os.environ,
         confirm=None if user is None else user.confirm,
         kept=KeyStore(find_places().robota_home).get,

@@ -309,16 +309,19 @@ class Reading:
         return self.texts("pass_env")
 
     def settings(self) -> str:
-        """The text, if it is JSON or the name of a file with some."""
+        """The text, if it is JSON or the name of a file with some. A session may work in another directory
+        than the one where this was written."""
         text = self.text("settings") or ""
         if text:
             from robota.core.errors import ConfigurationError  # noqa: PLC0415 - for those who give some
-            from robota.sdk.settings.layers import read_given  # noqa: PLC0415
+            from robota.sdk.settings.layers import is_json, read_given  # noqa: PLC0415
 
             try:
                 read_given(text, os.getcwd())
             except ConfigurationError as error:
                 raise UsageError(str(error)) from error
+            if not is_json(text):
+                return os.path.abspath(os.path.expanduser(text))
         return text
 
     def schema(self) -> JsonObject | None:
@@ -417,6 +420,8 @@ def _check_together(reading: Reading) -> None:
          "-c continues the last session and -r another one: leave one of them out."),
         ("worktree" in values and goes_on,
          "--worktree begins a session, and -c and -r go on with one: leave one of them out."),
+        (any(map(str.isspace, reading.text("worktree") or "")),
+         "--worktree takes a name without blanks: put a prompt in front, as in robota PROMPT --worktree."),
         ("attach" in values and (prints or driven), "--attach is for a terminal: leave -p out."),
         ("attach" in values and ("worktree" in values or "fork" in values),
          "--attach shows a session that runs elsewhere: leave --worktree and --fork-session out."),

@@ -14,7 +14,7 @@ from robota.cli.progress import progress
 from robota.core.errors import ConfigurationError
 from robota.core.messages import JsonObject
 from robota.sdk.kept_sessions import create_project_session_store
-from robota.sdk.past_sessions import Judge, PastCall, past_calls
+from robota.sdk.past_sessions import Judge, PastCall, is_unchanged, past_calls
 from robota.sdk.places import find_places
 from robota.sdk.project import ProjectOptions, load_project
 
@@ -49,7 +49,7 @@ def why(call: str, settings: str, mode: str | None) -> int:
     Exit code 0: it runs; 3: it asks; 1: it is refused.
     """
     judge = make_judge(settings, mode)
-    verdict = judge.explain(*read_call(call))
+    verdict = judge.foresee(*read_call(call))
     print(WORDS[verdict.decision])
     if verdict.rule:
         origin = judge.find_origin(verdict.rule)
@@ -74,7 +74,7 @@ def test(file: str, settings: str, mode: str | None) -> int:
     wrong = total = 0
     for example in _read_examples(file):
         total += 1
-        verdict = judge.explain(*read_call(example.call))
+        verdict = judge.foresee(*read_call(example.call))
         if WORDS[verdict.decision] != example.expected:
             wrong += 1
             rule = f" by {verdict.rule}" if verdict.rule else ""
@@ -100,7 +100,7 @@ def replay(settings: str, mode: str | None, everywhere: bool) -> None:
             for call in past_calls(store, summary.id):
                 count += 1
                 verdict = judge.explain(call.tool_name, call.arguments, call.cwd)
-                if verdict.decision != call.decided:
+                if not is_unchanged(call.decided, call.by, verdict):
                     changed += 1
                     print(_describe_change(call, WORDS[verdict.decision]))
             advance(number + 1, len(known))

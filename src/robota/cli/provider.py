@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 import click
 
-from robota.core.credentials import ENV_REFERENCE_PREFIX
-from robota.core.errors import ConfigurationError
-from robota.core.provider_definition import ProbeResult, ProviderDefinition
-from robota.providers.choice import KEYS, ProviderArguments, find_named, list_served, make_profile
-from robota.providers.definitions import all_definitions
+from robota.cli.table import print_table
+from robota.core.credentials import ENV_REFERENCE_PREFIX, is_env_reference
+from robota.core.errors import ConfigurationError, UnknownNameError
+from robota.core.provider_definition import ProbeResult, ProviderConfig, ProviderDefinition
+from robota.providers.choice import KEYS, ProviderArguments, find_named, list_served
+from robota.providers.definitions import all_definitions, find_definition
 from robota.sdk.auth import KeyStore
 from robota.sdk.places import find_places
 from robota.sdk.provider_profiles import ProviderProfiles
@@ -33,15 +35,17 @@ def command() -> None: ...
 
 @command.command("list")
 def list_providers() -> None:
-    """Show the types for --provider, their default models and where their keys come from."""
+    """Show the profiles of your settings and the types for --provider, their models and where their keys come
+    from."""
     definitions = all_definitions(lambda problem: print(problem, file=sys.stderr))
-    rows = [
+    profiles = _profiles()
+    rows = [_describe_profile(name, profiles) for name in profiles.profiles]
+    rows += [
         (one.type, one.defaults.model or "-", _describe_key(one), one.description or "")
         for one in definitions
+        if one.type not in profiles.profiles
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for type, model, key, description in rows:
-        print(f"{type:<{widths[0]}}  {model:<{widths[1]}}  {key:<{widths[2]}}  {description}")
+    print_table(rows)
 
 
 @command.command()
@@ -82,50 +86,75 @@ def _key_store() -> KeyStore:
     return KeyStore(find_places().robota_home)
 
 
-def _describe_key(definition: ProviderDefinition) -> str:
+def _describe_profile(name: str, profiles: ProviderProfiles) -> tuple[str, str, str, str]:
+    profile = profiles.profiles[name]
+    definition = find_definition(profile.type)
+    default = definition.defaults.model if definition is not None else None
+    key = "no key" if definition is None else _describe_key(definition, name)
+    if profile.api_key is not None:
+        key = profile.api_key if is_env_reference(profile.api_key) else "in the settings"
+    place = f" at {profile.base_url}" if profile.base_url else ""
+    now = "; answers now" if name == profiles.current else ""
+    return name, profile.model or default or "-", key, f"Your profile of {profile.type}{place}{now}."
+
+
+def _describe_key(definition: ProviderDefinition, profile: str | None = None) -> str:
     own = (definition.defaults.api_key or "").removeprefix(ENV_REFERENCE_PREFIX)
     variables = [variable for variable, owner in KEYS.items() if owner == definition.type] or [own]
     known = next((variable for variable in variables if os.environ.get(variable, "").strip()), None)
     if known is not None:
         return f"{known} (set)"
-    if definition.type in _key_store().names:
+    if {definition.type, profile} & set(_key_store().names):
         return "kept"
     return f"{variables[0]} (not set)" if variables[0] else "no key"
 
 
 @command.command()
-@click.argument("types", nargs=-1, metavar="[TYPE]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--model", envvar="ROBOTA_MODEL", help="Model to look for.  [env: ROBOTA_MODEL]")
 @click.option("--base-url", envvar="ROBOTA_BASE_URL", help="Address of the service.  [env: ROBOTA_BASE_URL]")
-def check(types: tuple[str, ...], model: str | None, base_url: str | None) -> int:
-    """Try out the services named, or all that have a key, without asking a model anything.
+def check(names: tuple[str, ...], model: str | None, base_url: str | None) -> int:
+    """Try out the profiles and types named, or all profiles and services that have a key, without asking a
+    model anything.
 
     Exit code 0: all of them answer; 1: one does not.
     """
     import asyncio  # noqa: PLC0415 - after the arguments, which are often wrong
 
-    keys = _key_store()
-    given = ProviderArguments(model=model, base_url=base_url, environment=os.environ, kept=keys.get)
-    definitions = [find_named(given, name) for name in types or list_served(given)]
-    if not definitions:
+    from robota.cli.chosen_provider import find_service  # noqa: PLC0415 - for those who ask a service
+    from robota.cli.opening import read_own_settings  # noqa: PLC0415
+
+    given = ProviderArguments(model=model, base_url=base_url, environment=os.environ, kept=_key_store().get)
+    profiles = read_own_settings(os.environ).profiles
+    wanted = tuple(dict.fromkeys(names or (*profiles.profiles, *list_served(given))))
+    if not wanted:
         print("No key is set, so there is nothing to check: name a type of `robota provider list`.")
         return 1
-    results = asyncio.run(_try_out(given, definitions))
-    for definition, result in zip(definitions, results, strict=True):
-        print(f"{'ok    ' if result.ok else 'failed'}  {definition.type}: {result.message}")
-    return 0 if all(result.ok for result in results) else 1
+    services, results = {}, dict[str, ProbeResult]()
+    for name in wanted:
+        try:
+            services[name] = find_service(given, profiles, name, timeout=CHECK_SECONDS)
+        except UnknownNameError:
+            raise
+        except ConfigurationError as error:
+            results[name] = ProbeResult(ok=False, message=str(error))
+    results |= asyncio.run(_try_out(services))
+    for name in wanted:
+        print(f"{'ok    ' if results[name].ok else 'failed'}  {name}: {results[name].message}")
+    return 0 if all(result.ok for result in results.values()) else 1
 
 
-async def _try_out(given: ProviderArguments, definitions: list[ProviderDefinition]) -> list[ProbeResult]:
+async def _try_out(
+    services: Mapping[str, tuple[ProviderDefinition, ProviderConfig]],
+) -> dict[str, ProbeResult]:
     """All at the same time."""
     import anyio  # noqa: PLC0415 - a loop is running
 
-    found: dict[int, ProbeResult] = {}
+    found: dict[str, ProbeResult] = {}
 
-    async def try_one(place: int, definition: ProviderDefinition) -> None:
-        profile = make_profile(given, definition, timeout=CHECK_SECONDS)
-        found[place] = (
-            await definition.probe(profile)
+    async def try_one(name: str, definition: ProviderDefinition, config: ProviderConfig) -> None:
+        found[name] = (
+            await definition.probe(config)
             if definition.probe is not None
             else ProbeResult(
                 ok=False, message=f"{definition.title} cannot be checked without asking a model."
@@ -133,6 +162,6 @@ async def _try_out(given: ProviderArguments, definitions: list[ProviderDefinitio
         )
 
     async with anyio.create_task_group() as tasks:
-        for place, definition in enumerate(definitions):
-            tasks.start_soon(try_one, place, definition)
-    return [found[place] for place in range(len(definitions))]
+        for name, service in services.items():
+            tasks.start_soon(try_one, name, *service)
+    return found

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from robota.providers.choice import ChosenProvider
     from robota.sdk.assembly import MoreOptions
     from robota.sdk.places import Places
+    from robota.sdk.project import ProjectOptions
     from robota.transports.session_maker import SessionWish
 
 BY_ADDRESS = ("openai-compatible", "local-server")
@@ -173,19 +174,35 @@ def gather_more(options: Options, chosen: ChosenProvider) -> MoreOptions:
     return more
 
 
+def describe_checkout(options: Options, places: Places) -> ProjectOptions:
+    """How the files of a directory are read for what comes before a session there."""
+    from robota.sdk.project import ProjectOptions  # noqa: PLC0415 - a session reads them itself
+
+    return ProjectOptions(
+        places=places,
+        trust=options.trust or None,
+        sources=options.setting_sources,
+        flags=as_settings(options),
+        given=options.settings,
+    )
+
+
 def as_settings(options: Options) -> JsonObject:
     """What the command line says, in the words of settings files."""
-    permissions: JsonObject = {"allow": list(options.allow), "deny": list(options.deny)}
+    lists = {"allow": options.allow, "deny": options.deny, "additionalDirectories": options.add_dirs}
+    permissions: JsonObject = {name: list(given) for name, given in lists.items() if given}
     if options.mode is not None:
         permissions["defaultMode"] = options.mode
-    if options.add_dirs:
-        permissions["additionalDirectories"] = list(options.add_dirs)
     sandbox: JsonObject = {}
     if options.sandbox is not None:
         sandbox = {"enabled": options.sandbox != "off", "failIfUnavailable": options.sandbox == "required"}
     if options.auto_allow:
         sandbox["autoAllowBashIfSandboxed"] = True
-    settings: JsonObject = {"permissions": permissions, "passEnv": list(options.pass_env)}
+    settings: JsonObject = {}
+    if permissions:
+        settings["permissions"] = permissions
+    if options.pass_env:
+        settings["passEnv"] = list(options.pass_env)
     if sandbox:
         settings["sandbox"] = sandbox
     if options.effort is not None:

@@ -35,14 +35,14 @@ def exit_code(result: ExecutionResult[Any]) -> int:
 
 
 class Denials:
-    """What a session was not allowed to do, and the rules that would have let it."""
+    """What a session was not allowed to do, and the options that would have let it."""
 
-    __slots__ = ("_close", "rules", "tools")
+    __slots__ = ("_close", "options", "tools")
 
     def __init__(self, session: InteractiveSession) -> None:
         self.tools: list[str] = []
         """The names, one for each call."""
-        self.rules: list[str] = []
+        self.options: list[str] = []
         self._close = session.events.on(PermissionDecided, self._note)
 
     def _note(self, event: PermissionDecided) -> None:
@@ -50,7 +50,11 @@ class Denials:
         broken = data.get("by") == "fault" and not data.get("judged")  # nobody could tell what it wants
         if data.get("decision") == "deny" and not broken:
             self.tools.append(str(data.get("toolName")))
-            self.rules += [rule for rule in data.get("rules") or () if rule not in self.rules]
+            found = [f"--allow {shlex.quote(rule)}" for rule in data.get("rules") or ()]
+            last = list(data.get("judged") or ())[-1:]
+            away = [judged.get("outside") for judged in last if judged.get("by") == "guard"]
+            found += [f"--add-dir {shlex.quote(directory)}" for directory in away if directory]
+            self.options += [option for option in found if option not in self.options]
 
     def close(self) -> None:
         """Listen no longer."""
@@ -59,10 +63,9 @@ class Denials:
     def describe(self) -> str:
         """One sentence, with the options that would have let it where there are some."""
         names = ", ".join(dict.fromkeys(self.tools))
-        if not self.rules:
+        if not self.options:
             return f"Not allowed: {names}."
-        options = " ".join(f"--allow {shlex.quote(rule)}" for rule in self.rules)
-        return f"Not allowed: {names}. To allow it: {options}"
+        return f"Not allowed: {names}. To allow it: {' '.join(self.options)}"
 
 
 def describe_end(session: InteractiveSession) -> str:

@@ -21,10 +21,12 @@ NAME = "session"
 
 
 @asynccontextmanager
-async def own_worktree(places: Places, name: str, tell: Callable[[str], object]) -> AsyncIterator[str]:
+async def own_worktree(
+    checkout: ProjectOptions, name: str, tell: Callable[[str], object]
+) -> AsyncIterator[str]:
     """A directory in a new worktree of the repository, called after `name`. Behind the block it is removed if
     nothing was changed in it; else `tell` hears where it is. It is trusted as far as the checkout is."""
-    project = load_project(ProjectOptions(places=places))
+    project, places = load_project(checkout), checkout.places
     settings = project.settings
 
     def describe(event: str) -> JsonObject:

@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from robota.core.errors import StorageError
 from robota.core.messages import JsonObject
 from robota.core.permissions.evaluate import PermissionExplanation, explain_permission
+from robota.core.permissions.subjects import subjects
 from robota.core.ports import new_uuid
 from robota.sdk.kept_sessions import require_session
 from robota.sdk.kit import add_own_rules
+from robota.sdk.workspace import find_outside
 from robota.sessions.options import permission_options
-from robota.sessions.permissions.judgement import Judgement
+from robota.sessions.permissions.judgement import Judgement, describe_outside
 from robota.sessions.store.session_store import SessionStore
 
 if TYPE_CHECKING:
@@ -142,33 +144,54 @@ async def replay_kept(
 
     path = require_session(store, session_id).journal_path(session_id)
     changes = Changes(tools=(read_tool(), glob_tool(), grep_tool())) if real_tools else UNCHANGED
+    changed: list[_Changed] = []
     if judge is not None:
-        changes = replace(changes, options=partial(_judge_by, judge))
-    return await replay_session(path, until=until, changes=changes, on_event=on_event, on_step=on_step)
+        changes = replace(changes, options=partial(_judge_by, judge, changed.append))
+    report = await replay_session(path, until=until, changes=changes, on_event=on_event, on_step=on_step)
+    if changed and report.divergence is not None and report.divergence.event == "permission_decided":
+        then, now = (_OUTCOMES[decision] for decision in changed[0])
+        shown = replace(report.divergence, field="decision", recorded=then, replayed=now)
+        report = replace(report, divergence=shown)
+    return report
 
 
-def _judge_by(judge: Judge, options: SessionOptions) -> SessionOptions:
+_Changed: TypeAlias = tuple[str, str]
+"""What was decided about a call then, and what is now."""
+_OUTCOMES = {"auto": "allow", "approve": "ask", "deny": "deny"}
+
+
+def _judge_by(judge: Judge, report: Callable[[_Changed], object], options: SessionOptions) -> SessionOptions:
     permissions = permission_options(options.permissions)
     assert permissions.judge is not None, "a replay repeats what was decided"
-    return replace(options, permissions=replace(permissions, judge=_JudgeOfToday(permissions.judge, judge)))
+    today = _JudgeOfToday(permissions.judge, judge, report)
+    return replace(options, permissions=replace(permissions, judge=today))
 
 
 class _JudgeOfToday:
-    """Says what was said then, unless the rules of today say something else. What the workspace and the
-    sandbox decided depends on no rule; a refusal of today counts there too."""
+    """Says what was said then, unless the rules of today say something else."""
 
-    def __init__(self, recorded: SessionJudge, judge: Judge) -> None:
+    def __init__(self, recorded: SessionJudge, judge: Judge, report: Callable[[_Changed], object]) -> None:
         self._recorded = recorded
         self._judge = judge
+        self._report = report
         self.offer, self.remember = recorded.offer, recorded.remember
 
     async def judge(self, call: PreparedCall, terms: Terms) -> Judgement:
         then = await self._recorded.judge(call, terms)
         now = self._judge.explain(call.request.name, call.arguments, terms.cwd)
-        if now.decision == then.decision or (then.by in ("guard", "sandbox") and now.decision != "deny"):
+        if is_unchanged(then.decision, then.by, now):
             return then
+        self._report((then.decision, now.decision))
         by: DecidedBy = "mode" if now.rule is None else "rule"
-        return Judgement(decision=now.decision, by=by, rule=now.rule, part=now.part, reason=now.reason)
+        # Nobody was asked then, so there is no answer to go on with: a question of today ends the call.
+        decision = "deny" if now.decision == "approve" else now.decision
+        return Judgement(decision=decision, by=by, rule=now.rule, part=now.part, reason=now.reason)
+
+
+def is_unchanged(then: str, by: str, now: PermissionExplanation) -> bool:
+    """Whether the rules of today leave a decision as it was. What the workspace and the sandbox decided
+    depends on no rule; a refusal of today counts there too."""
+    return now.decision == then or (by in ("guard", "sandbox") and now.decision != "deny")
 
 
 class PastCall(Struct, frozen=True, kw_only=True):
@@ -180,6 +203,8 @@ class PastCall(Struct, frozen=True, kw_only=True):
     cwd: str
     decided: str
     """What was decided about it then: `auto`, `approve` (it was asked about) or `deny`."""
+    by: str
+    """What decided: a rule, the mode, the guard of the workspace, the sandbox."""
 
 
 def past_calls(store: SessionStore, session_id: str) -> Iterator[PastCall]:
@@ -200,7 +225,23 @@ def past_calls(store: SessionStore, session_id: str) -> Iterator[PastCall]:
                 arguments=calls.get(entry["callId"], {}),
                 cwd=cwd,
                 decided=judged[0]["decision"],
+                by=judged[0].get("by", "mode"),
             )
+
+
+LOOKING = frozenset(
+    (
+        "AskUserQuestion",
+        "BashOutput",
+        "EnterPlanMode",
+        "ExitPlanMode",
+        "KillBash",
+        "Skill",
+        "TodoWrite",
+        "ToolSearch",
+    )
+)
+"""Built-in tools that say of themselves that they only look; the evaluator knows the others by name."""
 
 
 class Judge(Struct, frozen=True):
@@ -209,11 +250,26 @@ class Judge(Struct, frozen=True):
     settings: Settings
     places: Places
 
+    def foresee(self, tool_name: str, tool_input: JsonObject) -> PermissionExplanation:
+        """What a session would do with the call at first: by the rules, and by the guard of its workspace."""
+        found = self.explain(tool_name, tool_input)
+        mode = self.settings.rules.mode
+        if found.decision != "auto" or found.rule is not None or mode == "bypassPermissions":
+            return found
+        root = self.places.cwd
+        own = (root, *self.settings.additional_dirs)
+        outside = find_outside(subjects(tool_name, tool_input), root, own)
+        if outside is None:
+            return found
+        return PermissionExplanation("approve", part=outside, reason=describe_outside(outside))
+
     def explain(self, tool_name: str, tool_input: JsonObject, cwd: str = "") -> PermissionExplanation:
+        """What the rules alone say."""
         rules = add_own_rules(self.settings, self.settings.rules.mode)
         return explain_permission(
             tool_name,
             tool_input,
+            tool_class="inspect" if tool_name in LOOKING else None,
             mode=rules.mode,
             allow=rules.allow,
             deny=rules.deny,

@@ -7,11 +7,24 @@ the workspace asks once per directory, writing outside asks every time.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 
-from robota.core.permissions.subjects import FILE_KINDS, subjects
+from robota.core.permissions.subjects import FILE_KINDS, Subject, subjects
 from robota.core.tool_call import PreparedCall
 from robota.sessions.permissions.live_rules import LiveRules
 from robota.tools.files.path import contained
+
+
+def find_outside(
+    touched: Iterable[Subject], root: str, own: Sequence[str], visited: Sequence[str] = ()
+) -> str | None:
+    """The first directory outside of `own` that is touched; `visited` may be read too."""
+    for subject in touched:
+        if subject.kind in FILE_KINDS and isinstance(subject.value, str):
+            path = os.path.join(root, subject.value)
+            if not contained(path, own if subject.kind == "write" else (*own, *visited)):
+                return path if os.path.isdir(path) else os.path.dirname(path)
+    return None
 
 
 class Workspace:
@@ -25,12 +38,8 @@ class Workspace:
     def outside(self, call: PreparedCall) -> str | None:
         """The directory outside the workspace that this call would touch, if it would."""
         own = (self._root, *self._rules.additional_dirs)
-        for subject in subjects(call.request.name, call.arguments, call.tool):
-            if subject.kind in FILE_KINDS and isinstance(subject.value, str):
-                path = os.path.join(self._root, subject.value)
-                if not contained(path, own if subject.kind == "write" else (*own, *self._visited)):
-                    return path if os.path.isdir(path) else os.path.dirname(path)
-        return None
+        touched = subjects(call.request.name, call.arguments, call.tool)
+        return find_outside(touched, self._root, own, self._visited)
 
     def remember(self, call: PreparedCall, directory: str) -> None:
         """The user let this call go there: for reading, nobody is asked again."""

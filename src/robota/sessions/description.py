@@ -28,7 +28,8 @@ _USAGE_EVENTS = (*_END_EVENTS, "StopFailure", "SessionEnd", "PostCompact")
 def describe_session(session: Session) -> JsonObject:
     """The fields of `session_init`."""
     agent, options, rules = session.agent, session.options, session.rules.rules
-    prompt = agent.system_message or ""
+    prompt, hidden = agent.system_message or "", agent.toolset.hidden
+    tools = sorted(agent.tools, key=lambda tool: tool.name in hidden)
     return {
         "systemPrompt": prompt,
         "systemPromptLength": len(prompt),
@@ -46,7 +47,8 @@ def describe_session(session: Session) -> JsonObject:
         "maxTurns": options.max_rounds,
         "options": None if options.settings == type(options.settings)() else options.settings,
         "webTools": describe_web_tools(session),
-        "selfChecking": [tool.name for tool in agent.tools if getattr(tool, "validates_arguments", False)],
+        "selfChecking": [tool.name for tool in tools if getattr(tool, "validates_arguments", False)],
+        "hiddenTools": [tool_schema(tool) for tool in tools if tool.name in hidden] or None,
         "hookEvents": [event for event in HOOK_EVENTS if session.hooks.has(event)] or None,
         "canAsk": session.questions.attended,
         "agentId": options.agent_id or None,

@@ -9,11 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from robota.core.errors import RobotaError
+from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.events import (
     Noticed,
     ProviderRetried,
@@ -24,10 +25,12 @@ from robota.core.events import (
     TurnEvent,
 )
 from robota.core.messages import JsonObject
+from robota.sdk.commands.effects import ResetRequested, ResumePicker
 from robota.sdk.ending import FAILED, exit_code
 from robota.sdk.view.neutral import strip_all
 
 if TYPE_CHECKING:
+    from robota.sdk.execution import ExecutionResult
     from robota.sdk.interactive import InteractiveSession
     from robota.transports.line_writer import LineWriter
 
@@ -72,6 +75,19 @@ async def meet_servers(session: InteractiveSession) -> None:
         await session.kit.servers.settle()
 
 
+def check_done(result: ExecutionResult[Any]) -> ExecutionResult[Any]:
+    """A command may want something that only a front end with a user can do."""
+    effect = result.command and result.command.effect
+    undone = next((why for kind, why in _UNDONE.items() if isinstance(effect, kind)), None)
+    return result if undone is None else replace(result, error=ConfigurationError(undone))
+
+
+_UNDONE = {
+    ResetRequested: "Nothing is deleted here: robota --reset --yes deletes your settings.",
+    ResumePicker: "No other session is opened here: robota -p PROMPT -r ID goes on with one.",
+}
+
+
 # --- text -------------------------------------------------------------------------------------------------
 
 
@@ -88,12 +104,12 @@ async def print_text(
     try:
         with suppress(RobotaError):  # the turn meets it again, and says so
             await meet_servers(session)
-        result = await session.submit(prompt, output=options.schema)
+        result = check_done(await session.submit(prompt, output=options.schema))
     finally:
         stop()
     if result.error is not None and not isinstance(result.error, RobotaError):
         raise result.error
-    if result.command is not None or (options.schema is not None and result.success):
+    if result.success and (result.command is not None or options.schema is not None):
         printer.write(strip_all(result.text))
     printer.end()
     code, said = exit_code(result), ""
@@ -199,7 +215,7 @@ async def print_frames(session: InteractiveSession, prompt: str, options: PrintO
         await meet_servers(session)
         frames.send(init_frame(session))
         ending = Ending(session, frames)
-        result = await session.submit(prompt, output=options.schema)
+        result = check_done(await session.submit(prompt, output=options.schema))
         frames.end()
         last, code = ending.frame(result), exit_code(result)
     except Exception as error:  # noqa: BLE001 - a reader of records gets one, whatever broke

@@ -311,7 +311,7 @@ def test_a_marketplace_that_vanished_is_named_and_the_others_are_searched(
     with pytest.raises(BundleError, match="has vanished"):
         client.plugins("market")
     assert client.update() == ["robota"]
-    assert "is not there any more" in str(client.problems[0])
+    assert f"There is no directory {market}: create it" in str(client.problems[0])
     client.remove("market")
     assert [each.name for each in client.list()] == ["robota"]
 

@@ -110,7 +110,7 @@ def _keep_manifest(data: bytes, into: str) -> Fetched:
 def _look_at(source: Source) -> Fetched:
     if not os.path.isdir(source.location):
         raise BundleError(
-            f"{source.location} is not there any more: restore the directory, or remove its source."
+            f"There is no directory {source.location}: create it, name another, or remove its source."
         )
     return Fetched(source.location, source.location)
 

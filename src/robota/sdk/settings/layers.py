@@ -128,9 +128,14 @@ GIVEN = "--settings"
 """Stands for a path where settings are JSON of the command line."""
 
 
+def is_json(given: str) -> bool:
+    """Whether settings that somebody gave are the text itself, and not the path of a file."""
+    return given.lstrip().startswith(("{", "[", '"'))
+
+
 def read_given(given: str, cwd: str) -> Layer | None:
     """Settings that somebody gave as JSON, or as the path of a file."""
-    if given.lstrip().startswith(("{", "[", '"')):
+    if is_json(given):
         return _parse(given, GIVEN, "flags", "robota")
     path = os.path.join(cwd, os.path.expanduser(given))
     if not os.path.lexists(path):

@@ -102,6 +102,8 @@ class SessionFacts(Record, kw_only=True):
     options: Json = None
     web_tools: JsonObject = field(default_factory=dict)
     self_checking: Sequence[str] = ()
+    hidden_tools: Sequence[Json] | None = None
+    """Tools that a rule denies as a whole: no request offers them, and a model may call them all the same."""
     hook_events: Sequence[str] | None = None
     can_ask: bool = False
     agent_id: str | None = None

@@ -138,12 +138,16 @@ async def _weigh(judgement: Judgement, call: PreparedCall, terms: Terms) -> Judg
         return msgspec.structs.replace(judgement, decision=said[0], reason=said[1])
     outside = judgement.outside
     if judgement.decision == "auto" and outside is not None and terms.mode != "bypassPermissions":
-        reason = f"{outside} is outside the working directory."
+        reason = describe_outside(outside)
         return msgspec.structs.replace(judgement, decision="approve", by="guard", reason=reason)
     if judgement.decision == "approve" and await _runs_confined(call, terms):
         reason = "The sandbox confines the command, and the settings let it run there without a question."
         return msgspec.structs.replace(judgement, decision="auto", by="sandbox", reason=reason)
     return judgement
+
+
+def describe_outside(directory: str) -> str:
+    return f"{directory} is outside the working directory."
 
 
 def _sandbox_of(call: PreparedCall) -> Any:

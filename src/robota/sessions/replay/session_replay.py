@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from robota.core.events import ContextLoaded, HistoryMutation, HookExecuted, Set
 from robota.core.messages import JsonObject, Message
 from robota.core.provider import ModelSettings, NativeWebTools
 from robota.core.robota import RunLimits
-from robota.core.tool import Tool
+from robota.core.tool import Tool, Toolset
 from robota.sessions.changes import rewind, take_back_rewind
 from robota.sessions.follow import EventReader
 from robota.sessions.journal import records
@@ -169,29 +169,35 @@ class SegmentReplay:
         options = self.options()
         if changes.options is not None:
             options = changes.options(options)
-        return Session(
+        toolset = self.toolset(facts.tool_schemas or ())
+        session = Session(
             provider=ReplayProvider.first(self.world),
             model=facts.model,
-            tools=self.tools(facts.tool_schemas or ()),
+            tools=toolset.tools.values(),
             system_message=changes.system_message or facts.system_prompt or None,
             cwd=facts.cwd,
             session_id=session_id,
             start=self.before if self.segment.before.record else None,
             options=options,
         )
+        session.agent.toolset = toolset
+        return session
 
-    def tools(self, schemas: Iterable[JsonObject]) -> list[Tool]:
-        checking, real = self.segment.facts.self_checking, self.replay.changes.tools
-        by_name = {tool.name: tool for tool in real}
-        return [
+    def toolset(self, schemas: Sequence[JsonObject]) -> Toolset:
+        """These, and those that were there without being offered."""
+        facts, real = self.segment.facts, {tool.name: tool for tool in self.replay.changes.tools}
+        offered = {schema["name"] for schema in schemas}
+        hidden = [schema for schema in facts.hidden_tools or () if schema["name"] not in offered]
+        tools = [
             ReplayTool(
                 schema,
                 self.world,
-                validates_arguments=schema["name"] in checking,
-                real=by_name.get(schema["name"]),
+                validates_arguments=schema["name"] in facts.self_checking,
+                real=real.get(schema["name"]),
             )
-            for schema in schemas
+            for schema in (*schemas, *hidden)
         ]
+        return Toolset.of(tools, frozenset(schema["name"] for schema in hidden))
 
     @property
     def knows_spending(self) -> bool:
@@ -254,7 +260,7 @@ class SegmentReplay:
         """Those of its next request. Servers come and go while a run is at work."""
         schemas = action.replies[0].tools if action.replies else None
         if schemas is not None:
-            self.session.agent.tools = self.tools(schemas)
+            self.session.agent.toolset = self.toolset(schemas)
 
     def do_aside(self, aside: Record) -> None:
         """Do to the session what was done to it in the middle of something else, or beside everything."""
