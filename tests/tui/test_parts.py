@@ -27,6 +27,7 @@ from robota.tui.asking import (
     permission_dialog,
     permission_lines,
 )
+from robota.tui.capture import Capture
 from robota.tui.cells import count_cells
 from robota.tui.complete import CommandCompleter, FileCompleter
 from robota.tui.dialog_rows import dialog_rows
@@ -291,6 +292,14 @@ def test_prompts_are_kept_whole_and_only_for_their_project(tmp_path: Path) -> No
     assert load_prompts(path) == ["first\nwith two lines", "last"]
     assert history_path(str(tmp_path), "/other/one") != path
     assert os.stat(path).st_mode & 0o077 == 0
+
+
+def test_the_home_is_private_whatever_is_made_first_in_it(tmp_path: Path) -> None:
+    keep_prompt(str(tmp_path / "one" / "prompts" / "p.jsonl"), "hello")
+    with Capture(str(tmp_path / "two" / "logs" / "terminal.log"), lambda _: None):
+        pass
+
+    assert [os.stat(tmp_path / name).st_mode & 0o777 for name in ("one", "two")] == [0o700, 0o700]
 
 
 def test_long_pastes_are_folded_and_unfolded() -> None:

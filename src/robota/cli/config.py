@@ -16,6 +16,7 @@ from robota.core.errors import ConfigurationError
 from robota.core.given import suggest
 from robota.core.jsontext import decode, encode
 from robota.core.messages import Json
+from robota.core.private_directory import make_private_directories
 from robota.sdk.places import Places, find_places
 from robota.sdk.project import ProjectOptions, load_project
 from robota.sdk.settings.keys import KEYS
@@ -102,7 +103,7 @@ def edit(scope: str) -> int:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise ConfigurationError(f"Neither $VISUAL nor $EDITOR is set: set one, or edit {path} yourself.")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    make_private_directories(os.path.dirname(path))
     try:
         code = subprocess.run([*shlex.split(editor), path], check=False).returncode
     except (OSError, ValueError) as error:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
+from robota.core.private_directory import make_private_directories
+
 STDERR = 2
 
 
@@ -43,7 +45,7 @@ class Capture:
 
 def _open_log(path: str) -> int:
     with suppress(OSError):
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private_directories(os.path.dirname(path))
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
     return os.open(os.devnull, os.O_WRONLY)
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 
 import msgspec
 
+from robota.core.private_directory import make_private_directories
+
 KEPT = 2000
 """Prompts that are loaded."""
 LONGEST = 20_000
@@ -33,7 +35,7 @@ def keep_prompt(path: str, prompt: str) -> None:
     if len(prompt) > LONGEST:
         return
     with suppress(OSError):
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private_directories(os.path.dirname(path))
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(file, msgspec.json.encode(prompt) + b"\n")  # one write, so that sessions do not mix

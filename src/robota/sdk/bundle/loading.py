@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from robota.core.messages import Json
+from robota.core.private_directory import make_private_directories
 from robota.sdk.bundle.bundle import BundlePlugin, BundleSite
 from robota.sdk.bundle.bundles import Bundles, find_plugin_directories
 from robota.sdk.bundle.dependencies import read_dependencies
@@ -101,7 +102,7 @@ def _make_data_directory(plugin: BundlePlugin, problems: list[Problem]) -> None:
     if not (plugin.hooks or plugin.tools or plugin.servers) or os.path.isdir(plugin.data):
         return
     try:
-        os.makedirs(plugin.data, mode=0o700, exist_ok=True)
+        make_private_directories(plugin.data)
     except OSError as error:
         what = f"Its directory for data cannot be made ({error.strerror})."
         problems.append(Problem(plugin.data, what, subject=plugin.id))

@@ -20,6 +20,7 @@ from robota.core.context import read_token_usage
 from robota.core.events import HistoryMutation
 from robota.core.jsontext import decode, encode
 from robota.core.messages import AssistantMessage, JsonObject, Message, ToolMessage, UserMessage
+from robota.core.private_directory import make_private_directories
 from robota.transports.blocks import assistant_blocks, part_blocks, result_block, usage_fields
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class Transcript:
 
 def append_entries(path: str, entries: Sequence[JsonObject]) -> None:
     """All of them, or none: a part of a line would spoil the next one."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private_directories(os.path.dirname(path))
     left = memoryview(b"".join(encode(entry) + b"\n" for entry in entries))
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     try:
