@@ -294,7 +294,7 @@ async def test_a_plugin_that_raises_is_logged_by_name_and_the_run_goes_on(
 @pytest.mark.parametrize("wrong", [object(), Diary, "logging"])
 async def test_something_that_is_no_plugin_is_refused_by_name(wrong: Any) -> None:
     with pytest.raises(ConfigurationError, match="is not a plugin"):
-        await Robota(ScriptedProvider("Hi"), plugins=[wrong]).run("go")
+        Robota(ScriptedProvider("Hi"), plugins=[wrong])
 
 
 # --- refusals and replacements -----------------------------------------------------------------------

@@ -142,7 +142,7 @@ def test_a_question_of_the_model_is_answered_from_a_list_or_in_own_words(tmp_pat
 
     assert "Blue" in results(server)[0]
     assert "a warm green" in results(server)[1]
-    assert "· Which colour?\n> Blue" in terminal.text
+    assert "· Which colour?\n  > Blue" in terminal.text
     assert "AskUserQuestion" not in terminal.text  # what the model is told is not for the screen
 
 

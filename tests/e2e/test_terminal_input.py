@@ -38,6 +38,24 @@ def test_the_palette_finds_a_command_by_some_of_its_letters(tmp_path: Path) -> N
         assert leave(terminal) == 0
 
 
+def test_enter_takes_the_first_of_the_palette(tmp_path: Path) -> None:
+    with ModelServer("never").in_thread() as server, open_terminal(tmp_path, server) as terminal:
+        ready(terminal)
+        terminal.press("/perm")
+        terminal.until(lambda seen: typed(seen) == "> /perm" and "/permissions" in seen.text)
+        terminal.type("\r")
+        terminal.until("Permission mode: default")
+        ready(terminal)
+        terminal.press("/renam")
+        terminal.until(lambda seen: typed(seen) == "> /renam" and "/rename" in seen.text)
+        terminal.type("\r")  # it needs a name, so it is not run
+        terminal.until(lambda seen: typed(seen) == "> /rename")
+        terminal.type("pears\r")
+        terminal.until('Session renamed to "pears".')
+        assert leave(terminal) == 0
+        assert not model_requests(server)
+
+
 def test_a_subcommand_is_offered_behind_its_command(tmp_path: Path) -> None:
     with ModelServer("never").in_thread() as server, open_terminal(tmp_path, server) as terminal:
         ready(terminal)
@@ -86,10 +104,11 @@ def test_a_shell_line_runs_in_the_session(tmp_path: Path) -> None:
 
         terminal.type("/rewind\r")
         terminal.until(
-            lambda seen: re.search(r"\d\d:\d\d  what was it\?", seen.text), "the prompts to go back to"
+            lambda seen: re.search(r"what was it\?  \d\d:\d\d", seen.text), "the prompts to go back to"
         )
-        idle(terminal)
         shown = terminal.text
+        terminal.type("\x1b")
+        terminal.until(lambda seen: "Esc closes" not in seen.text)
         assert leave(terminal) == 0
 
     assert (tmp_path / "made").read_text() == "a23b\n"

@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from tests.support.terminal import Terminal
+
+
+def _number(written: str) -> int:
+    return int(written.replace(",", ""))
 
 
 def test_the_tour_streams_asks_edits_undoes_replays_and_leaves_nothing(tmp_path: Path) -> None:
@@ -19,6 +24,8 @@ def test_the_tour_streams_asks_edits_undoes_replays_and_leaves_nothing(tmp_path:
         terminal.type("y\n")
     terminal.wait_for("The test passes.")
     terminal.wait_for("> ")
+    terminal.type("/context\n")
+    terminal.wait_for("Conversation: ")
     terminal.type("/undo\n")
     terminal.wait_for("restored prices.py")
     terminal.wait_for("> ")
@@ -32,7 +39,12 @@ def test_the_tour_streams_asks_edits_undoes_replays_and_leaves_nothing(tmp_path:
     code = terminal.leave()
     place = re.search(r"in (/\S+/project)", terminal.seen)
 
+    used = re.search(r"Context: ([\d,]+) /", terminal.seen)
+    parts = re.findall(r"  \w[\w ]+: ([\d,]+) tokens", terminal.seen)
+
     assert code == 0
+    assert used is not None
+    assert _number(used[1]) == pytest.approx(sum(map(_number, parts)), rel=0.3)  # the parts are estimates
     assert "messages, as they were recorded." in terminal.seen
     assert place is not None
     assert not Path(place[1]).exists()

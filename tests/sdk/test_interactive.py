@@ -10,7 +10,7 @@ from robota.core.errors import ConfigurationError, ProviderError, SessionBusyErr
 from robota.core.events import RunCompleted, ToolEnded
 from robota.sdk.execution import ExecutionResult
 from robota.sdk.interactive import InteractiveSession
-from robota.sdk.tool_states import ToolState, first_argument
+from robota.sdk.tool_states import ToolState, first_argument, subject
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
 from robota.sessions.store.session_store import SessionStore
@@ -368,6 +368,15 @@ def test_a_long_argument_keeps_its_end_in_sight() -> None:
     assert "..." in shown
     assert first_argument({}) == ""
     assert first_argument({"items": [1, 2]}) == "[1, 2]"
+
+
+def test_a_call_is_about_its_command_or_file_wherever_that_stands() -> None:
+    assert subject({"description": "List", "command": "ls"}) == "ls"
+    assert subject({"old_string": "a", "file_path": "a.py"}) == "a.py"
+    assert subject({"questions": [{"question": "Which?", "options": []}]}) == "Which?"
+    assert subject({"questions": []}) == "[]"
+    assert subject({"depth": 3}) == "3"
+    assert subject({}) == ""
 
 
 async def test_what_a_front_end_did_is_replayed_exactly(project: Path, tmp_path: Path) -> None:

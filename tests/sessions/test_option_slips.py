@@ -10,6 +10,9 @@ import pytest
 from robota.core.errors import ConfigurationError
 from robota.core.events import Noticed
 from robota.core.hooks import CommandExecutor, HookDefinition, HookGroup
+from robota.core.provider import ModelSettings
+from robota.core.retry import RetryPolicy
+from robota.core.robota import AgentConfig, RunLimits
 from robota.sessions.hooks import LiveHooks
 from robota.sessions.options import (
     CompactionOptions,
@@ -20,6 +23,7 @@ from robota.sessions.options import (
 from robota.sessions.permissions.live_rules import LiveRules, PermissionRules
 from robota.sessions.redaction import Redactor
 from robota.sessions.session import Session
+from robota.sessions.usage.budget import Budget
 from robota.testing import ScriptedProvider
 from robota.tools import tool
 from robota.tools.builtins.bash import bash_tool
@@ -214,3 +218,34 @@ async def test_what_takes_no_effect_is_told_when_the_session_begins() -> None:
     live = LiveHooks(foreign, common=dict, report=lambda outcome, call_id: None, notice=again.append)
     assert again == told[:2]
     assert live.has("Stop")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (ModelSettings, "ModelSettings has no option 'temprature'; did you mean 'temperature'?"),
+        (RunLimits, "RunLimits has no option 'idle_timout'; did you mean 'idle_timeout'?"),
+        (AgentConfig, "AgentConfig has no option 'dep'; did you mean 'deps'?"),
+        (SessionOptions, "SessionOptions has no option 'permission'; did you mean 'permissions'?"),
+        (PermissionRules, "PermissionRules has no option 'alow'; did you mean 'allow'?"),
+        (Budget, "Budget has no option 'max_cost'; did you mean 'max_cost_usd'?"),
+        (RetryPolicy, "RetryPolicy has no option 'attempt'; did you mean 'max_attempts'?"),
+    ],
+)
+def test_a_misspelt_option_is_named_with_the_one_that_was_meant(make: Any, words: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        make(**{words.split("'")[1]: 1})
+    assert str(caught.value) == words
+
+
+def test_the_timeout_of_a_tool_is_a_number() -> None:
+    mistyped: Any = "5"
+    make = tool(timeout=mistyped)
+    with pytest.raises(
+        ConfigurationError, match="The timeout of tool 'slow' is a number of seconds, not '5'"
+    ):
+        make(slow)
+
+
+def slow() -> None:
+    """Take a while."""

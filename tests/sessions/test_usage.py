@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from robota.core.bus import EventBus
 from robota.core.cache import CachingProvider
@@ -15,6 +16,8 @@ from robota.core.errors import ConfigurationError
 from robota.core.events import (
     ProviderNativeRawPayload,
     ProviderStreamRawDelta,
+    QuestionAsked,
+    QuestionClosed,
     RunStarted,
     SubagentEvent,
     TextDelta,
@@ -23,6 +26,7 @@ from robota.core.events import (
 from robota.core.messages import TokenUsage, UserMessage
 from robota.core.models import ModelPrice
 from robota.core.provider import ChatRequest
+from robota.core.questions import PermissionQuestion
 from robota.core.reply import chat
 from robota.core.robota import Robota
 from robota.sessions.usage.budget import BudgetedProvider
@@ -281,6 +285,22 @@ def test_a_result_is_charged_once_by_the_first_request_that_was_counted() -> Non
     ledger.record("m", TokenUsage(5, 5))
     (row,) = ledger.snapshot().tools
     assert (row.result_tokens_estimate, row.input_cost_usd_estimate) == (3, None)
+
+
+def test_the_time_of_a_tool_is_without_the_time_its_user_took_to_answer() -> None:
+    ledger, events, now = UsageLedger(), EventBus(), 0.0
+    ledger.book.clock = lambda: now
+    ledger.attach(events)
+
+    for question in ("q1", "q2"):
+        asked = PermissionQuestion(id=question, call_id="c", tool_name="Edit", tool_input={}, cwd="/")
+        events.emit(QuestionAsked(execution_id="1", seq=0, question=asked))
+        now += 8.0
+        events.emit(QuestionClosed(execution_id="1", seq=0, id=question))
+    events.emit(replace(ended(), call_id="c", duration=16.5))
+    events.emit(replace(ended(), call_id="d", duration=1.0))
+
+    assert ledger.snapshot().tools[0].duration == 1.5
 
 
 def test_a_denied_call_is_a_failure() -> None:

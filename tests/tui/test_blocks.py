@@ -137,6 +137,26 @@ def test_changes_have_signs_and_colours() -> None:
     assert lines[2] == "\x1b[32m  + new\x1b[0m"
 
 
+def test_wrapped_rows_stand_below_the_beginning_of_their_line() -> None:
+    said = draw(
+        "tool", "first\n    of many words\n    https://host/a-long-word", 24, title="Bash", state="success"
+    )
+    assert bare(said) == ["✓ Bash", "  first", "      of many words", "      https://host/a-lon", "  g-word"]
+    assert bare(draw("user", "one two three four five\nsix", 20)) == [
+        "> one two three four",
+        "  five",
+        "> six",
+    ]
+    assert bare(draw("notice", "one two three four five\nsix", 20)) == [
+        "· one two three four",
+        "  five",
+        "  six",
+    ]
+    assert bare(draw("todo", "[x] one two three four", 20)) == ["[x] one two", "    three four"]
+    assert bare(draw("diff", "+ 한글 한글 한글 한글 한글", 20)) == ["  + 한글 한글 한글", "    한글 한글"]
+    assert bare(draw("user", "one two three four five", 12)) == ["> one two", "three four", "five"]
+
+
 def test_other_blocks() -> None:
     assert bare(draw("user", "two\nlines")) == ["> two", "> lines"]
     assert bare(draw("notice", "Hm.", agent="explorer")) == ["· [explorer] Hm."]

@@ -25,16 +25,25 @@ from robota.sdk.project_files import ProjectFiles
 from robota.sdk.view.model import Status
 from robota.testing import ScriptedProvider
 from robota.tui import status_script
-from robota.tui.asking import choice_answer, choice_dialog, field_dialog, permission_dialog
+from robota.tui.asking import (
+    choice_answer,
+    choice_dialog,
+    field_dialog,
+    permission_dialog,
+    permission_lines,
+)
+from robota.tui.capture import Capture
 from robota.tui.cells import count_cells
 from robota.tui.complete import CommandCompleter, FileCompleter
 from robota.tui.dialog_rows import dialog_rows
 from robota.tui.dialogs import Dialog, Dialogs, Line, Option
 from robota.tui.history import history_path, keep_prompt, load_prompts
 from robota.tui.images import Images, dropped_image
+from robota.tui.keys import name_keys
 from robota.tui.live import Region
 from robota.tui.memory import YOUNG, keep_what_is_loaded
 from robota.tui.paste import Pastes
+from robota.tui.pickers import list_dialog
 from robota.tui.preferences import read_keys
 from robota.tui.signs import copied, notification, title
 from robota.tui.status import status_row, styled_row
@@ -101,6 +110,56 @@ async def test_a_question_with_little_room_shows_what_it_is_about_and_the_marked
     assert len(rows) <= room
     assert "  | ls" in rows
     assert "› n  No" in rows
+
+
+async def test_all_answers_are_in_sight_on_a_small_screen() -> None:
+    command = "cat /etc/passwd | sort > out.txt && rm -rf build"
+    question = PermissionQuestion(
+        tool_name="Bash",
+        tool_input={"command": command},
+        cwd="/",
+        rule="Bash(cat)",
+        reason="No rule decided.",
+    )
+    dialog = permission_dialog(question, WORDS, 12)
+    rows = ["".join(text for _, text, *_ in row) for row in dialog_rows(dialog, WORDS, 19, 12, armed=True)]
+
+    assert len(rows) == 12
+    assert [row[2] for row in rows[-7:-1]] == ["y", "a", "p", "e", "n", "w"]
+
+
+async def test_an_answer_that_is_written_says_how_it_is_given_and_left() -> None:
+    question = PermissionQuestion(tool_name="Bash", tool_input={"command": "ls"}, cwd="/")
+    dialog = permission_dialog(question, WORDS, 12)
+    dialog.type("e")
+    rows = dialog_rows(dialog, WORDS, 80, 12, armed=True)
+
+    assert "".join(text for _, text, *_ in rows[-1]) == (
+        "Change the command first  Enter answers; Esc goes back"
+    )
+
+
+async def test_a_list_says_when_nothing_fits() -> None:
+    dialog = list_dialog("Which model?", [Option(label="small"), Option(label="large")])
+    for letter in "zz":
+        dialog.type(letter)
+    rows = ["".join(text for _, text, *_ in row) for row in dialog_rows(dialog, WORDS, 40, 12, armed=True)]
+
+    assert rows[1:3] == ["/zz", "  (nothing fits)"]
+
+
+async def test_values_in_a_question_are_written_as_the_model_wrote_them() -> None:
+    given = {"command": "make", "run_in_background": True, "env": {"A": None}}
+    lines = permission_lines(PermissionQuestion(tool_name="Bash", tool_input=given, cwd="/"), WORDS, 12)
+
+    assert [line.text for line in lines[2:4]] == ["run_in_background: true", 'env: {"A": null}']
+
+
+def test_keys_are_named_as_on_a_keyboard() -> None:
+    names = ("enter", "c-j", "escape,enter", "s-tab", "c-x,c-s", "f2", "escape")
+    assert [name_keys(each) for each in names] == [
+        "Enter", "Ctrl-J", "Alt-Enter", "Shift-Tab", "Ctrl-X Ctrl-S", "F2", "Esc",
+    ]  # fmt: skip
 
 
 async def test_the_rule_that_an_answer_would_add_is_shown_whole() -> None:
@@ -250,13 +309,22 @@ async def test_prompts_are_kept_without_the_secrets_in_them(tmp_path: Path) -> N
     assert load_prompts(path) == ["log in with [REDACTED] or [REDACTED]"]
 
 
+async def test_the_home_is_private_whatever_is_made_first_in_it(tmp_path: Path) -> None:
+    async with InteractiveSession(cwd=tmp_path, provider=ScriptedProvider()) as session:
+        keep_prompt(str(tmp_path / "one" / "prompts" / "p.jsonl"), "hello", session)
+    with Capture(str(tmp_path / "two" / "logs" / "terminal.log"), lambda _: None):
+        pass
+
+    assert [os.stat(tmp_path / name).st_mode & 0o777 for name in ("one", "two")] == [0o700, 0o700]
+
+
 def test_long_pastes_are_folded_and_unfolded() -> None:
     pastes = Pastes(WORDS)
     long, wide = "line\n" * 20, "x" * 1001
 
     assert pastes.fold("short\r\ntext") == "short\ntext"
     marks = pastes.fold(long), pastes.fold(wide)
-    assert marks == ("[Pasted text #1 +21 lines]", "[Pasted text #2 +1 lines]")
+    assert marks == ("[Pasted text #1 +21 lines]", "[Pasted text #2 +1 line]")
     assert pastes.unfold(f"a {marks[1]} b {marks[0]}") == f"a {wide} b {long}"
     assert pastes.fold(long) == "[Pasted text #3 +21 lines]"
 

@@ -25,11 +25,25 @@ def fields(text: str) -> set[str]:
 
 def test_all_languages_have_the_same_keys_with_the_same_values() -> None:
     english = CATALOGUES["en"]
+    shared = {key for key in english if not key.endswith(".one")}
     for name, texts in CATALOGUES.items():
-        assert list(texts) == sorted(english), f"{name}.json: the same keys, in order"
+        assert list(texts) == sorted(texts), f"{name}.json: in order"
+        assert {key for key in texts if not key.endswith(".one")} == shared, f"{name}.json: the same keys"
         for key, text in texts.items():
             assert fields(text) == fields(english[key]), f"{name}.json, {key}"
             assert text.strip(), f"{name}.json, {key}"
+
+
+def test_one_thing_is_not_several() -> None:
+    english = load_words("en")
+    assert english("view.more-output", count=1) == "... +1 line"
+    assert english("view.more-output", count=2) == "... +2 lines"
+    assert load_words("ko")("view.more-output", count=1) == load_words("ko")(
+        "view.more-output", count=2
+    ).replace("2", "1")
+    for key, text in CATALOGUES["en"].items():
+        if "{count}" in text and not key.endswith(".one"):
+            assert f"{key}.one" in CATALOGUES["en"], key
 
 
 def test_korean_is_korean() -> None:
@@ -73,7 +87,7 @@ def test_no_sentence_stands_in_the_code(module: Path) -> None:
 
 def test_every_key_is_in_the_catalogue_and_used() -> None:
     text = "\n".join(module.read_text("utf-8") for module in MODULES)
-    for key in CATALOGUES["en"]:
+    for key in CATALOGUES["ko"]:
         group, _, rest = key.rpartition(".")
         beginnings = [f'"{group}.{rest[:size]}' for size in range(len(rest) + 1)] if group else []
         made = any(f"f{start}{{" in text for start in beginnings)

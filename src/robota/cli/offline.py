@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from robota.core.messages import Json
+from robota.core.messages import Json, TokenUsage
 from robota.core.provider import Chunk
 from robota.testing import call
 from robota.testing.http_server import ReceivedRequest
@@ -28,7 +28,19 @@ async def offline_model() -> AsyncIterator[str]:
         yield f"{server.url}/v1"
 
 
+def count_tokens(request: ReceivedRequest, reply: list[str | Chunk]) -> TokenUsage:
+    """What a real model would count, by the rule of thumb of four bytes each: the context that is shown fits
+    the parts that are listed."""
+    written = sum(len(str(each)) for each in reply)
+    return TokenUsage(len(request.raw) // 4, max(1, written // 4))
+
+
 def play(request: ReceivedRequest) -> list[str | Chunk]:
+    reply = _reply(request)
+    return [*reply, count_tokens(request, reply)]
+
+
+def _reply(request: ReceivedRequest) -> list[str | Chunk]:
     """Read a file first if there is one, then answer."""
     messages: list[Json] = request.body["messages"]
     asked = max(at for at, message in enumerate(messages) if message["role"] == "user")

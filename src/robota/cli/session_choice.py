@@ -189,26 +189,29 @@ def describe_checkout(options: Options, places: Places) -> ProjectOptions:
 
 def as_settings(options: Options) -> JsonObject:
     """What the command line says, in the words of settings files."""
-    lists = {"allow": options.allow, "deny": options.deny, "additionalDirectories": options.add_dirs}
-    permissions: JsonObject = {name: list(given) for name, given in lists.items() if given}
-    if options.mode is not None:
-        permissions["defaultMode"] = options.mode
+    permissions: JsonObject = {
+        "allow": list(options.allow),
+        "deny": list(options.deny),
+        "defaultMode": options.mode,
+        "additionalDirectories": list(options.add_dirs),
+    }
     sandbox: JsonObject = {}
     if options.sandbox is not None:
         sandbox = {"enabled": options.sandbox != "off", "failIfUnavailable": options.sandbox == "required"}
     if options.auto_allow:
         sandbox["autoAllowBashIfSandboxed"] = True
-    settings: JsonObject = {}
-    if permissions:
-        settings["permissions"] = permissions
-    if options.pass_env:
-        settings["passEnv"] = list(options.pass_env)
-    if sandbox:
-        settings["sandbox"] = sandbox
-    if options.effort is not None:
-        settings["effortLevel"] = options.effort
-    if options.language is not None:
-        settings["language"] = options.language
+    settings: JsonObject = {
+        "permissions": _given(permissions),
+        "passEnv": list(options.pass_env),
+        "sandbox": sandbox,
+        "effortLevel": options.effort,
+        "language": options.language,
+    }
     if options.max_budget_usd is not None:
         settings["budget"] = {"maxCostUsd": options.max_budget_usd}
-    return settings
+    return _given(settings)
+
+
+def _given(settings: JsonObject) -> JsonObject:
+    """What somebody has said: the rest would be shown as a setting of the command line."""
+    return {name: value for name, value in settings.items() if value not in (None, [], {})}

@@ -14,10 +14,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import get_terminal_size
 from tempfile import TemporaryDirectory
+from textwrap import fill
 
 import click
 
+from robota.cli.offline import count_tokens
 from robota.core.provider import Chunk
 from robota.providers.choice import KEYS
 from robota.testing import call
@@ -42,9 +45,10 @@ print("All tests pass.")
     "AGENTS.md": f"The tests are run with `{RUN_TESTS}`.\n",
 }
 WRONG, RIGHT = "(1 - discount)", "(1 - discount / 100)"
-INTRODUCTION = """\
-This is the tour: a throw-away project with a failing test, real tools, and a model that only plays a part, so
-nothing is sent anywhere. Type: fix the failing test"""
+INTRODUCTION = (
+    "This is the tour: a throw-away project with a failing test, real tools, and a model that only plays a "
+    "part, so nothing is sent anywhere."
+)
 NEXT = """\
 The test passes. What you can try now:
 
@@ -82,7 +86,8 @@ def take_tour() -> int:
         for name, text in FILES.items():
             (project / name).write_text(text, encoding="utf-8")
         environment = _environment(home)
-        print(INTRODUCTION, file=sys.stderr)
+        print(fill(INTRODUCTION, max(20, get_terminal_size().columns - 1)), file=sys.stderr)
+        print("Type: fix the failing test", file=sys.stderr)
         with (
             ModelServer(Part(project).play, repeat=True, models=(MODEL,)).in_thread() as server,
             _interrupts_for_the_child(),
@@ -92,7 +97,10 @@ def take_tour() -> int:
             if code == 0 and any(home.glob("sessions/*.jsonl")):
                 print("The session again, without a model and without running anything:", file=sys.stderr)
                 code = _robota("replay", NAME, project=project, environment=environment)
-    print("The tour is over and its project is gone. `robota setup` chooses a real model.", file=sys.stderr)
+    print(
+        "The tour is over: its project and its session are gone. `robota setup` chooses a real model.",
+        file=sys.stderr,
+    )
     return code
 
 
@@ -105,6 +113,10 @@ class Part:
         self._code = project / "prices.py"
 
     def play(self, request: ReceivedRequest) -> list[str | Chunk]:
+        reply = self._reply(request)
+        return [*reply, count_tokens(request, reply)]
+
+    def _reply(self, request: ReceivedRequest) -> list[str | Chunk]:
         results = _results(request)
         step, last = len(results), results[-1] if results else ""
         corrected = RIGHT in self._code.read_text(encoding="utf-8")

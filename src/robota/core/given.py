@@ -6,7 +6,9 @@ A slip in an option that guards something must not turn the guard off: it raises
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, StructMeta
 
 from robota.core.errors import ConfigurationError
 
@@ -36,6 +38,25 @@ def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> Non
     for name in given:
         if name not in names:
             raise TypeError(f"{what} has no option {name!r}; {suggest(name, names)}")
+
+
+if TYPE_CHECKING:
+    OptionMeta = StructMeta  # a `__call__` of its own would hide the fields from type checkers
+else:
+
+    class OptionMeta(StructMeta):
+        """Says which field was meant: msgspec names neither the class nor the field."""
+
+        def __call__(self, *given, **fields):
+            try:
+                return super().__call__(*given, **fields)
+            except TypeError:
+                refuse_unknown(self.__name__, fields, self.__struct_fields__)
+                raise
+
+
+class Options(Struct, frozen=True, kw_only=True, metaclass=OptionMeta):
+    """Options that people write: a misspelt one is named, with what was probably meant."""
 
 
 def require_kind(place: str, given: object, *kinds: type[Any]) -> None:

@@ -191,6 +191,21 @@ CLOSING_SECONDS = 4.0
 _FAILED = object()
 
 
+def checked_plugins(plugins: Sequence[Plugin]) -> Sequence[Plugin]:
+    """The same, once none of them is something else."""
+    for plugin in plugins:
+        if isinstance(plugin, Plugin):
+            continue
+        if isinstance(plugin, type) and issubclass(plugin, Plugin):
+            raise ConfigurationError(
+                f"{plugin.__name__} is not a plugin but the class of one: pass {plugin.__name__}()."
+            )
+        raise ConfigurationError(
+            f"{plugin!r} is not a plugin: pass an instance of a subclass of robota.Plugin."
+        )
+    return plugins
+
+
 class PluginChain:
     """The plugins of one agent, sorted once, with a list per hook of those that override it."""
 
@@ -199,12 +214,7 @@ class PluginChain:
     _agent: Robota
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
-        for plugin in plugins:
-            if not isinstance(plugin, Plugin):
-                raise ConfigurationError(
-                    f"{plugin!r} is not a plugin: pass an instance of a subclass of robota.Plugin."
-                )
-        self.source = plugins
+        self.source = checked_plugins(plugins)
         self.plugins = sorted(plugins, key=lambda plugin: -plugin.priority)
         self.hooks: dict[str, list[Plugin]] = {
             hook: [

@@ -16,7 +16,7 @@ from robota.core.closing import AsyncClosing
 from robota.core.encoded import EncodedHistory
 from robota.core.errors import ConfigurationError
 from robota.core.events import PayloadKind
-from robota.core.given import check_fields, require_texts
+from robota.core.given import Options, check_fields, require_texts
 from robota.core.messages import Json, JsonObject, Message, ReasoningBlock, StopReason, TokenUsage, ToolCall
 
 # --- what goes in ------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ ToolChoice: TypeAlias = Literal["auto", "none", "required"] | str
 """`auto`, `none`, `required`, or the name of the one tool to use."""
 
 
-class ModelSettings(Struct, frozen=True, kw_only=True):
+class ModelSettings(Options, frozen=True, kw_only=True):
     """How the model should answer. `None` leaves the choice to the provider."""
 
     temperature: float | None = None

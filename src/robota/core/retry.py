@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from robota.core.errors import CircuitBreakerOpenError, NetworkError, ProviderError, RateLimitError
-from robota.core.given import check_fields
+from robota.core.given import Options, check_fields
 from robota.core.messages import TokenUsage
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
@@ -38,7 +38,7 @@ _NOT_CONTENT = (NativePayload, RetryNotice)
 _HELD = (TokenUsage, MetadataChunk)
 
 
-class RetryPolicy(Struct, frozen=True, kw_only=True):
+class RetryPolicy(Options, frozen=True, kw_only=True):
     """How often and how patiently; times are seconds."""
 
     max_attempts: int = 5

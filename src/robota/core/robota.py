@@ -15,11 +15,11 @@ from robota.core.closing import Closing
 from robota.core.conversation import ConversationStore
 from robota.core.errors import AgentBusyError, ConfigurationError
 from robota.core.events import TurnEvent
-from robota.core.given import check_count, check_fields
+from robota.core.given import Options, check_count, check_fields
 from robota.core.loop import Loop
 from robota.core.messages import HistoryEntry, Json, Message, Part, Prompt
 from robota.core.models import get_model_context_window
-from robota.core.plugin import Plugin, PluginChain
+from robota.core.plugin import Plugin, PluginChain, checked_plugins
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
     ModelSettings,
@@ -59,7 +59,7 @@ class ModelChoice(Struct, frozen=True):
         return self.context_window or get_model_context_window(self.model)
 
 
-class RunLimits(Struct, frozen=True, kw_only=True):
+class RunLimits(Options, frozen=True, kw_only=True):
     """How far a run may go before it gives up on something."""
 
     idle_timeout: float | None = None
@@ -79,7 +79,7 @@ class RunLimits(Struct, frozen=True, kw_only=True):
         check_fields(self)
 
 
-class AgentConfig(Struct, frozen=True, kw_only=True):
+class AgentConfig(Options, frozen=True, kw_only=True):
     """What surrounds an agent: what its tools are told, and what a session puts between it and the world."""
 
     name: str = ""
@@ -147,7 +147,7 @@ class Robota(Closing):
         check_options(model, system_message, plugins, settings, conversation, limits, config)
         self.using = ModelChoice(provider, model, settings, context_window, native_web_tools)
         """Read when a round begins: another one counts from the next round on."""
-        self.plugins = plugins
+        self.plugins = checked_plugins(plugins)
         self.limits = limits
         self.config = config
         self.system_message = system_message

@@ -12,6 +12,8 @@ from robota.core.events import ToolEnded, ToolOutcome, ToolStarted
 from robota.core.messages import Json
 from robota.core.tool_call import RAN_WITH
 
+SUBJECTS = ("command", "file_path", "path", "url", "query", "pattern", "prompt", "skill")
+"""Arguments that say what a call is about."""
 ARGUMENT_SHOWN = 80
 TAIL_KEPT = 30
 """Of a longer argument, so that the name of a file stays in sight."""
@@ -104,15 +106,30 @@ def ran_with(event: ToolEnded) -> Mapping[str, Json]:
 
 
 def first_argument(arguments: Mapping[str, Json]) -> str:
-    """What a call is about, short enough for one line: its first argument, with the end in sight."""
-    first = next(iter(arguments.values()), "")
-    text = first if isinstance(first, str) else _write(first)
+    """The first argument of a call, short enough for one line, with the end in sight."""
+    return _shorten(next(iter(arguments.values()), ""))
+
+
+def subject(arguments: Mapping[str, Json]) -> str:
+    """What a call is about, as short: the command, file or question, wherever the model put it, else the
+    first argument."""
+    for name, value in arguments.items():
+        if name in SUBJECTS and isinstance(value, str):
+            return _shorten(value)
+    asked = arguments.get("questions")
+    first = asked[0] if isinstance(asked, list) and asked else None
+    question = first.get("question") if isinstance(first, dict) else None
+    return _shorten(question) if isinstance(question, str) else first_argument(arguments)
+
+
+def _shorten(value: Json) -> str:
+    text = value if isinstance(value, str) else write_value(value)
     if len(text) <= ARGUMENT_SHOWN:
         return text
     return f"{text[: ARGUMENT_SHOWN - TAIL_KEPT - 3]}...{text[-TAIL_KEPT:]}"
 
 
-def _write(value: Json) -> str:
+def write_value(value: Json) -> str:
     import json  # noqa: PLC0415 - few calls begin with anything but a text
 
     return json.dumps(value, ensure_ascii=False)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias, TypedDict
 
-from msgspec import Struct
-
-from robota.core.given import check_fields, require_kind, require_texts
+from robota.core.given import Options, check_fields, require_kind, require_texts
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import ModelSettings, NativeWebTools
@@ -55,7 +53,7 @@ class SubmitOptions(TypedDict, total=False):
     settings: ModelSettings | None
 
 
-class PermissionOptions(Struct, frozen=True, kw_only=True):
+class PermissionOptions(Options, frozen=True, kw_only=True):
     """How it is decided what tools may do."""
 
     rules: PermissionRules | LiveRules = PermissionRules()
@@ -75,7 +73,7 @@ class PermissionOptions(Struct, frozen=True, kw_only=True):
         require_kind("PermissionOptions.rules", self.rules, PermissionRules, LiveRules)
 
 
-class HookOptions(Struct, frozen=True, kw_only=True):
+class HookOptions(Options, frozen=True, kw_only=True):
     """Which hooks are fired, and who runs them."""
 
     config: HooksConfig | Mapping[str, Json] | None = None
@@ -92,7 +90,7 @@ class HookOptions(Struct, frozen=True, kw_only=True):
             require_texts("HookOptions.keep_variables", self.keep_variables)
 
 
-class CompactionOptions(Struct, frozen=True, kw_only=True):
+class CompactionOptions(Options, frozen=True, kw_only=True):
     """When a conversation is summarised, and what of it must stay."""
 
     threshold: AutoCompactThreshold = DEFAULT_AUTO_COMPACT_THRESHOLD
@@ -106,7 +104,7 @@ class CompactionOptions(Struct, frozen=True, kw_only=True):
         check_threshold(self.threshold)
 
 
-class JournalOptions(Struct, frozen=True, kw_only=True):
+class JournalOptions(Options, frozen=True, kw_only=True):
     """How a session is written down."""
 
     journal: SessionJournal | None = None
@@ -122,7 +120,7 @@ class JournalOptions(Struct, frozen=True, kw_only=True):
         check_fields(self)
 
 
-class SessionOptions(Struct, frozen=True, kw_only=True):
+class SessionOptions(Options, frozen=True, kw_only=True):
     """What a session needs beyond a provider, tools and a directory. All of it is optional."""
 
     permissions: PermissionOptions | PermissionRules | LiveRules = PermissionOptions()

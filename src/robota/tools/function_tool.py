@@ -86,6 +86,8 @@ class FunctionTool(Generic[F_co]):
         if not callable(given) and not isinstance(given, classmethod):
             raise ConfigurationError(f"Tool {name!r} needs a function, not {type(function).__name__}.")
         _check_name(name)
+        if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
+            raise ConfigurationError(f"The timeout of tool {name!r} is a number of seconds, not {timeout!r}.")
         self.name = name
         self.function: Function = given
         self.tool_class = tool_class

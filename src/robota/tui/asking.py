@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from robota.core.messages import JsonObject
+from robota.core.messages import Json, JsonObject
 from robota.core.questions import (
     ChoiceAnswer,
     ChoiceQuestion,
@@ -17,6 +17,7 @@ from robota.core.questions import (
     PlanQuestion,
     allow_changed,
 )
+from robota.sdk.tool_states import SUBJECTS, write_value
 from robota.sdk.view.neutral import visible
 from robota.tui.dialogs import Dialog, Line, Option
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 DIFF_ROWS = 12
 SUBJECT_ROWS = 40
-SUBJECTS = ("command", "file_path", "path", "url", "query", "pattern", "prompt", "skill")
-"""Arguments that say what a call is about; the others are shown below them, shortened."""
 EDITABLE = "command"
 
 
@@ -95,9 +94,9 @@ def permission_lines(question: PermissionQuestion, words: Words, rows: int) -> l
     return lines
 
 
-def _argument(name: str, value: object, words: Words, rows: int) -> list[Line]:
+def _argument(name: str, value: Json, words: Words, rows: int) -> list[Line]:
     """Of many lines the first and the last: what is bad about a command often stands at its end."""
-    given = str(value).split("\n")
+    given = _written(value)
     if name not in SUBJECTS and len(given) == 1:
         return [Line(f"{visible(name)}: {visible(given[0])}", mark="  ")]
     head = [] if name in SUBJECTS else [Line(f"  {visible(name)}:", "dim")]
@@ -107,6 +106,11 @@ def _argument(name: str, value: object, words: Words, rows: int) -> list[Line]:
         return [*head, *shown]
     more = Line(f"  {words('permission.more', count=left)}", "dialog.part")
     return [*head, *shown[:half], more, *shown[-half:]]
+
+
+def _written(value: Json) -> list[str]:
+    """An argument as the model wrote it."""
+    return (value if isinstance(value, str) else write_value(value)).split("\n")
 
 
 def _diff_lines(diff: str, words: Words, rows: int) -> list[Line]:
@@ -267,7 +271,7 @@ class ScreenAsking(Asking):
 def all_of(question: PermissionQuestion) -> str:
     parts = [f"{visible(question.tool_name)}:"]
     for name, value in question.tool_input.items():
-        parts += (f"  {visible(name)}:", *(f"  | {visible(row)}" for row in str(value).split("\n")))
+        parts += (f"  {visible(name)}:", *(f"  | {visible(row)}" for row in _written(value)))
     if question.diff:
         parts += (f"  {visible(row)}" for row in question.diff.split("\n"))
     return "\n".join(parts)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.color import ColorSystem
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown, MarkdownElement
 from rich.segment import Segment
 from rich.style import Style
@@ -24,9 +24,13 @@ from rich.theme import Theme as Styles
 
 from robota.sdk.view.model import Block
 from robota.sdk.view.tool_view import show_seconds
+from robota.tui.cells import wrap_line
 from robota.tui.theme import Theme
 
 RULE_WIDTH = 40
+TAB = 8
+NARROW = 20
+"""Below this, a row has no room for an indent."""
 _MARKS = {"success": "✓", "error": "✗", "denied": "⊘", None: "⟳"}
 _TODO_STYLES = {"[x]": "dim strike", "[>]": "bold", "[ ]": ""}
 
@@ -47,6 +51,32 @@ def render_text(text: str, style: str, width: int, theme: Theme) -> list[str]:
 # --- what each kind of block looks like -----------------------------------------------------------------
 
 
+class _Hanging:
+    """Lines whose wrapped rows stand below their beginning: nobody takes them for lines of their own."""
+
+    def __init__(
+        self, text: str, style: str | Callable[[str], str], first: str, other: str = "", more: int = 0
+    ) -> None:
+        """`first` stands before the first line, `other` before the others; wrapped rows stand `more` in."""
+        self.text, self.style = text, style
+        self.first, self.other, self.more = first, other or " " * len(first), more
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        indent = len(self.first) + self.more
+        width = options.max_width
+        room = width - indent if width >= NARROW else width
+        drawn, mark = Text(no_wrap=width >= NARROW), self.first
+        for line in self.text.split("\n"):
+            style = self.style if isinstance(self.style, str) else self.style(line)
+            if "\t" in line:
+                line = f"{mark}{line}".expandtabs(TAB)[len(mark) :]
+            rows = wrap_line(line, room) if width >= NARROW else [line]
+            drawn.append("".join((mark, f"\n{'':{indent}}".join(rows), "\n")), style)
+            mark = self.other
+        drawn.right_crop(1)
+        yield drawn
+
+
 def _answer(block: Block, text: str, theme: Theme) -> RenderableType:
     if block.format == "code":
         return highlight(text, block.language, theme.code, before=block.before)
@@ -56,7 +86,7 @@ def _answer(block: Block, text: str, theme: Theme) -> RenderableType:
 
 
 def _user(block: Block, text: str, theme: Theme) -> RenderableType:
-    return Text("\n".join(f"> {line}" for line in text.split("\n")), theme.user)
+    return _Hanging(text, theme.user, "> ", "> ")
 
 
 def _tool(block: Block, text: str, theme: Theme) -> RenderableType:
@@ -71,25 +101,25 @@ def _tool(block: Block, text: str, theme: Theme) -> RenderableType:
     )
     if block.seconds is not None and block.seconds >= 0.1:
         row.append(f"  {show_seconds(block.seconds)}", theme.dim)
-    if text:
-        result = "\n".join(f"  {line}" for line in text.split("\n"))
-        row.append(f"\n{result}", theme.error if block.state == "error" else theme.dim)
-    return row
+    if not text:
+        return row
+    style = theme.error if block.state == "error" else theme.dim
+    return Group(row, _Hanging(text, style, "  "))
 
 
 def _diff(block: Block, text: str, theme: Theme) -> RenderableType:
     styles = {"+": theme.added, "-": theme.removed}
-    return Text("\n").join(Text(f"  {line}", styles.get(line[:1], theme.dim)) for line in text.split("\n"))
+    return _Hanging(text, lambda line: styles.get(line[:1], theme.dim), "  ", more=2)
 
 
 def _todo(block: Block, text: str, theme: Theme) -> RenderableType:
-    return Text("\n").join(Text(line, _TODO_STYLES.get(line[:3], "")) for line in text.split("\n"))
+    return _Hanging(text, lambda line: _TODO_STYLES.get(line[:3], ""), "", more=4)
 
 
 def _remark(mark: str, style: Callable[[Theme], str]) -> Callable[[Block, str, Theme], RenderableType]:
     def draw(block: Block, text: str, theme: Theme) -> RenderableType:
         named = f"[{block.agent}] " if block.agent else ""
-        return Text(f"{mark}{named}{text}", style(theme))
+        return _Hanging(f"{named}{text}", style(theme), mark)
 
     return draw
 

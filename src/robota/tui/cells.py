@@ -26,17 +26,21 @@ def wrap_line(line: str, width: int) -> list[str]:
         return [line]
     pieces: list[str] = []
     start = used = 0
-    blank = -1
+    blank, inked = -1, False
     for at, letter in enumerate(line):
         cells = get_cwidth(letter)
+        if letter != " ":
+            inked = True
+        elif inked:  # a cut before the first word would leave an empty row
+            blank = at
         if used + cells > width and at > start:
             cut = blank + 1 if blank > start else at
             pieces.append(line[start:cut].rstrip())
             start, blank = cut, -1
-            used = count_cells(line[start:at])
+            used, inked = count_cells(line[start:at]), at >= cut
+            if cut > at:  # the blank itself was too much
+                continue
         used += cells
-        if letter == " ":
-            blank = at
     return [*pieces, line[start:]]
 
 

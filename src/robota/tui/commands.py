@@ -48,8 +48,12 @@ class TerminalCommands:
         return CommandResult(self._app.words("redraw.done"))
 
     def _keys(self, session: ShownSession, args: str) -> CommandResult:
-        from robota.tui.keys import DEFAULT_KEYS  # noqa: PLC0415 - for those who ask
+        from robota.tui.keys import DEFAULT_KEYS, name_keys  # noqa: PLC0415 - for those who ask
 
+        words = self._app.words
         keys = {**DEFAULT_KEYS, **self._app.wishes.keys}
-        about = {action: self._app.words(f"key.{action}") for action in keys}
-        return CommandResult("\n".join(f"{', '.join(keys[action]):<24} {about[action]}" for action in keys))
+        rows = []
+        for action, given in keys.items():
+            about = words(f"key.{action}")
+            rows.append(f"{', '.join(map(name_keys, given)):<20}  {action:<9}  {about}")
+        return CommandResult("\n".join([*rows, words("keys.others")]))

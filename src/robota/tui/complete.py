@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import AsyncGenerator, Iterable
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
 
@@ -18,8 +20,20 @@ if TYPE_CHECKING:
 
 MOST = 50
 _COMMAND = re.compile(r"/(\S*)\Z")
+_LETTERS = re.compile(r"/[^\s/]+")
 _ARGUMENT = re.compile(r"/(\S+) +(\S*)\Z")
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)\Z")
+
+
+def first_offer(buffer: Buffer) -> Completion | None:
+    """What Enter takes while nothing is marked: the best of the palette, behind letters that are no command
+    of their own and no path."""
+    state, typed = buffer.complete_state, buffer.text
+    if state is None or state.complete_index is not None or not state.completions:
+        return None
+    if not _LETTERS.fullmatch(typed) or any(each.text == typed for each in state.completions):
+        return None
+    return None if os.path.exists(typed) else state.completions[0]
 
 
 class CommandCompleter(Completer):

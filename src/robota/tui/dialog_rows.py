@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 MOST_OPTIONS = 10
 DETAIL_ROWS, DETAIL_INDENT = 4, 5
+LEAST_HEAD = 4
+"""Rows of what is asked about that stay in sight when all answers are."""
 HINT_ROWS = 5
 """With less room than this, the answers need the row of the hint."""
 
 
 def dialog_rows(dialog: Dialog, words: Words, width: int, room: int, *, armed: bool) -> list[Row]:
-    """At most `room` rows, of which the options may take half."""
+    """At most `room` rows, of which the options may take half, or what the question leaves them."""
     head = [row for line in dialog.lines for row in _line_rows(line, width)]
-    options = _options(dialog, words, width, max(room // 2, room - len(head)), armed=armed)
+    most = max(room // 2, room - max(LEAST_HEAD, len(head)), min(room - LEAST_HEAD, len(dialog.options) + 1))
+    options = _options(dialog, words, width, most, armed=armed)
     if room < HINT_ROWS and len(options) > 1:
         options.pop()
     left = max(2, room - len(options))
@@ -42,11 +45,15 @@ def _line_rows(line: Line, width: int) -> list[Row]:
 
 def _options(dialog: Dialog, words: Words, width: int, room: int, *, armed: bool) -> list[Row]:
     if dialog.entry is not None:
-        return [[("class:dialog.key", cut(dialog.entry.label, width))]]
+        label = cut(dialog.entry.label, width)
+        hint = cut(f"  {words('dialog.entry')}", width - count_cells(label))
+        return [[("class:dialog.key", label), ("class:dim", hint)]]
     shown = dialog.shown
     made: list[Row] = []
     if dialog.filtered and (dialog.needle or not shown):
         made.append([("class:dialog.key", cut(f"/{dialog.needle}", width))])
+        if not shown:
+            made.append([("class:dim", cut(f"  {words('dialog.nothing-found')}", width))])
     at = min(dialog.at, len(shown) - 1)
     rows = [_option(dialog, each, place, width, armed=armed) for place, each in enumerate(shown)]
     left = room - len(made) - 1

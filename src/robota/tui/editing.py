@@ -10,7 +10,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.history import History
 
-from robota.tui.complete import InputCompleter
+from robota.tui.complete import InputCompleter, first_offer
 from robota.tui.history import keep_prompt, load_prompts
 from robota.tui.images import Images, clipboard_image, dropped_image
 from robota.tui.paste import Pastes
@@ -63,6 +63,12 @@ class Editing:
     # --- sending ------------------------------------------------------------------------------------
 
     def send(self) -> None:
+        offered = first_offer(self.buffer)
+        if offered is not None:
+            self.buffer.apply_completion(offered)
+            if self._needs_words():
+                self.take_completion()
+                return
         text = self.buffer.text
         if not text.strip():
             return
@@ -141,6 +147,9 @@ class Editing:
         if buffer.complete_state is None:
             if not self._complete_now():
                 buffer.start_completion(select_first=True)
+        elif len(buffer.complete_state.completions) == 1:
+            buffer.apply_completion(buffer.complete_state.completions[0])
+            self.take_completion()
         elif step > 0:
             buffer.complete_next()
         else:
@@ -158,8 +167,22 @@ class Editing:
             self.buffer.apply_completion(found)
         return found is not None
 
+    def accept(self) -> None:
+        """What is marked goes into the line; a command that needs nothing more is sent."""
+        self.buffer.complete_state = None
+        if self.buffer.text.startswith("/") and not self._needs_words():
+            self.send()
+        else:
+            self.take_completion()
+
+    def _needs_words(self) -> bool:
+        """Whether what stands in the line is more than the name of a command, or a command that cannot do
+        without an argument."""
+        command = self._app.session.commands.find(self.buffer.text[1:])
+        return command is None or command.argument_hint.startswith("<")
+
     def take_completion(self) -> None:
-        """What is marked stays in the line; a command without arguments needs nothing more."""
+        """What is marked stays in the line, which goes on behind it."""
         self.buffer.complete_state = None
         if not self.buffer.document.text_before_cursor.endswith("/"):
             self.buffer.insert_text(" ")

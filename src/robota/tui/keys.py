@@ -34,6 +34,21 @@ DEFAULT_KEYS: Mapping[str, tuple[str, ...]] = {
 """Action to keys, in prompt_toolkit's names; a comma stands between the keys of a sequence."""
 
 
+_HELD = {"c": "Ctrl", "s": "Shift"}
+_NAMES = {"escape": "Esc"}
+
+
+def name_keys(keys: str) -> str:
+    """Keys as they are printed on a keyboard: `c-x,escape` is Ctrl-X Esc, and Esc before a key is Alt."""
+    named = []
+    for key in keys.split(","):
+        *held, last = key.split("-")
+        named.append("-".join([*(_HELD.get(each, each) for each in held), _NAMES.get(last, last.title())]))
+    if len(named) == 2 and named[0] == "Esc":
+        return f"Alt-{named[1]}"
+    return " ".join(named)
+
+
 class _Keys:
     """Bindings in the making."""
 
@@ -101,7 +116,7 @@ def _bind_input(keys: _Keys) -> None:
 
 def _bind_completion(keys: _Keys) -> None:
     editing, buffer, open_list = keys.app.editing, keys.app.input, keys.in_input & has_completions
-    keys.key("enter", lambda _: editing.take_completion(), keys.in_input & completion_is_selected)
+    keys.key("enter", lambda _: editing.accept(), keys.in_input & completion_is_selected)
     keys.key("tab", lambda _: editing.complete(1), keys.in_input)
     keys.key("s-tab", lambda _: editing.complete(-1), open_list)
     keys.key("down", lambda _: buffer.complete_next(), open_list)

@@ -21,6 +21,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from robota.sdk.view.model import Live, Status
 from robota.sdk.view.neutral import neutral_line
 from robota.tui.cells import count_cells, cut, cut_front, tail_height, tail_page
+from robota.tui.complete import first_offer
 from robota.tui.dialog_rows import dialog_rows
 from robota.tui.stack import Rows, Stack
 from robota.tui.status import status_row
@@ -234,7 +235,7 @@ class Region:
         if state is None or self._entry_open or not self._input_shown:
             return []
         count = max(1, min(COMPLETION_ROWS, rows - 5))
-        at = state.complete_index
+        at = 0 if first_offer(self.input) else state.complete_index
         start = max(0, min((at or 0) - count // 2, len(state.completions) - count))
         found = state.completions[start : start + count]
         width = columns - 1

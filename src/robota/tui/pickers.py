@@ -40,7 +40,7 @@ async def pick_session(app: FrontEnd, wanted: str = "") -> None:
             detail=" · ".join(
                 (
                     when_shown(each.updated),
-                    *([] if each.messages is None else [str(each.messages)]),
+                    *([] if each.messages is None else [app.words("sessions.messages", count=each.messages)]),
                     each.id[:8],
                 )
             ),
@@ -100,7 +100,8 @@ async def pick_rewind(app: FrontEnd) -> None:
         Option(
             label=neutral_line(each.prompt),
             value=each.number,
-            detail=f"{each.at.astimezone():%H:%M}" + (f" · {each.files}" if each.files else ""),
+            detail=f"{each.at.astimezone():%H:%M}"
+            + (f" · {app.words('rewind.files', count=each.files)}" if each.files else ""),
         )
         for each in reversed(known)
     ]

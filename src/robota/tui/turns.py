@@ -21,16 +21,16 @@ from robota.sdk.commands.effects import (
     Rewound,
 )
 from robota.sdk.view.model import SHELL
-from robota.tui.pickers import pick_model, pick_session, pick_task
+from robota.tui.pickers import pick_model, pick_rewind, pick_session, pick_task
 
 if TYPE_CHECKING:
     from robota.sdk.execution import ExecutionResult
     from robota.tui.front import FrontEnd
 
 LEAVE = ("/exit", "/quit", "exit", "quit")
-MODEL = "/model"
-"""Alone it is a question here; programs are told how it is used."""
-_ONE_NAME = re.compile(r"/[\w:.-]+")
+LISTS = {"/model": pick_model, "/resume": pick_session, "/rewind": pick_rewind}
+"""What is a list to choose from when it stands alone; programs are told how it is used."""
+_ONE_NAME = re.compile(r"/[\w:.-]*")
 logger = logging.getLogger(__name__)
 
 
@@ -59,8 +59,8 @@ class Turns:
             return app.words("queue-full")
         elif unknown := self._miss_command(shown):
             return unknown
-        elif shown.strip() == MODEL:
-            app.spawn(pick_model(app))
+        elif (pick := LISTS.get(shown.strip())) and (pick is pick_model or not self.busy):
+            app.spawn(pick(app))
         else:
             app.spawn(self._take(prompt, shown))
         return ""
@@ -68,7 +68,7 @@ class Turns:
     def _miss_command(self, line: str) -> str:
         """What to say to one word behind a slash that names nothing, neither a command nor a file."""
         word, app = line.strip(), self._app
-        if not line.startswith("/") or not _ONE_NAME.fullmatch(word) or os.path.exists(word):
+        if not line.startswith("/") or not _ONE_NAME.fullmatch(word) or (word[1:] and os.path.exists(word)):
             return ""
         commands = app.session.commands
         if commands.find(word[1:]) is not None:

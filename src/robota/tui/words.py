@@ -1,6 +1,7 @@
 """The words of the interface: `words("view.more-output", count=3)` in the user's language.
 
-The catalogue is one JSON object for each language in `text/`, all with the same keys. What models, tools and
+The catalogue is one JSON object for each language in `text/`, all with the same keys. A language that tells
+one thing from several has a second text, `….one`, beside those that count. What models, tools and
 the SDK say is not in it.
 """
 
@@ -28,6 +29,9 @@ class Words:
         self._texts = texts
 
     def __call__(self, key: str, **values: object) -> str:
+        """The text of that key; where it counts one thing, the text for one if the catalogue has it."""
+        if str(values.get("count")) == "1":
+            key = f"{key}.one" if f"{key}.one" in self._texts else key
         return self._texts[key].format(**values)
 
 

@@ -40,6 +40,17 @@ async def test_help_lists_every_command_with_its_description(tmp_path: Path) -> 
             assert listed[f"/{name}"].endswith(f"  {description}")
 
 
+async def test_the_descriptions_of_help_stand_in_one_column(tmp_path: Path) -> None:
+    async with make(tmp_path) as session:
+        lines = (await run(session, "help")).message.split("\n")
+        about = dict(session.list_commands())
+
+    columns = {line.index(f"  {about[line.split()[0][1:]]}") for line in lines[1:-1]}
+    assert len(columns) == 1
+    assert max(map(len, lines)) < 100
+    assert any(line.startswith("  /plugin … ") for line in lines)
+
+
 async def test_help_explains_one_command(tmp_path: Path) -> None:
     async with make(tmp_path) as session:
         told = await run(session, "help", "/language")

@@ -173,8 +173,8 @@ class HttpChannel(Channel):
             return parse_url(address)
         except UrlError as error:
             raise ConfigurationError(
-                f"The base URL {address!r} of provider {self.provider!r} is not a web address; it must look "
-                "like https://host/v1 or http://localhost:8080/v1."
+                f"The base URL of provider {self.provider!r} is not a web address: it leads to {address!r} "
+                "and must look like https://host/v1 or http://localhost:8080/v1."
             ) from error
 
     def _prepare(self, method: str, url: Url) -> Request:

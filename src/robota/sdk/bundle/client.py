@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from robota.core.given import nearest
 from robota.core.messages import Json
+from robota.core.private_directory import make_private_directories
 from robota.sdk.bundle.download import Tell, say_nothing
 from robota.sdk.bundle.fetching import fetch
 from robota.sdk.bundle.ledger import Ledger
@@ -224,7 +225,7 @@ class MarketplaceClient:
     @contextmanager
     def _fetched(self, source: Source) -> Iterator[tuple[MarketplaceManifest, str, str]]:
         """A marketplace in a place of its own, which is removed if nobody takes it."""
-        os.makedirs(self.plugins_dir, exist_ok=True)
+        make_private_directories(self.plugins_dir)
         with tempfile.TemporaryDirectory(
             prefix=".staging-", dir=self.plugins_dir, ignore_cleanup_errors=True
         ) as staging:
@@ -237,7 +238,7 @@ class MarketplaceClient:
         place = root
         if source.kind != "directory":
             place = os.path.join(self.plugins_dir, "marketplaces", name)
-            os.makedirs(os.path.dirname(place), exist_ok=True)
+            make_private_directories(os.path.dirname(place))
             if os.path.isdir(place):
                 os.rename(place, os.path.join(os.path.dirname(staged), "replaced"))
             os.rename(root, place)

@@ -17,6 +17,7 @@ from typing import Self
 from msgspec import Struct
 
 from robota.core.given import nearest
+from robota.core.private_directory import make_private_directories
 from robota.sdk.bundle.bundle import BundlePlugin, BundleSite
 from robota.sdk.bundle.client import MarketplaceClient
 from robota.sdk.bundle.copying import copy_bundle
@@ -134,7 +135,7 @@ class BundlePluginInstaller:
         if not update and offer.id in self.installed:
             raise BundleError(f"{offer.id} is installed already: update or uninstall it.")
         self._sweep()
-        os.makedirs(self.plugins_dir, exist_ok=True)
+        make_private_directories(self.plugins_dir)
         staging = tempfile.mkdtemp(prefix=STAGING, dir=self.plugins_dir)
         staged: StagedPlugin | None = None
         try:
@@ -206,7 +207,7 @@ class BundlePluginInstaller:
         place = record.install_path
         if before is not None and os.path.exists(place):
             place = f"{place}+{staged.hash[7:15]}"
-        os.makedirs(os.path.dirname(place), exist_ok=True)
+        make_private_directories(os.path.dirname(place))
         if os.path.exists(place):  # left over, or that of an update to the same
             os.rename(place, os.path.join(staged.staging, "replaced"))
         os.rename(os.path.join(staged.staging, "content"), place)

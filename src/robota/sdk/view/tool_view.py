@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from robota.core.events import ToolEnded
 from robota.core.messages import Json
-from robota.sdk.tool_states import DiffLine, find_change, first_argument, ran_with
+from robota.sdk.tool_states import DiffLine, find_change, ran_with, subject
 from robota.sdk.view.model import Say, Todo, TodoState
 from robota.sdk.view.neutral import neutral_line, neutral_output, neutralise
 
@@ -39,7 +39,7 @@ def show_seconds(seconds: float) -> str:
 
 def about(arguments: Mapping[str, Json]) -> str:
     """What a call is about, in one line."""
-    return neutral_line(first_argument(arguments))
+    return neutral_line(subject(arguments))
 
 
 def preview(event: ToolEnded, say: Say) -> Shortened:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError
-from robota.core.given import require_kind, require_texts, suggest
+from robota.core.given import Options, require_kind, require_texts, suggest
 from robota.core.permissions.modes import CLASS_POLICY, PermissionMode
 from robota.core.provider import NativeWebTools, Provider, get_provider_capabilities
 from robota.sessions.permissions.judgement import Terms
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from robota.core.permissions.rules import RuleKind
 
 
-class PermissionRules(Struct, frozen=True, kw_only=True):
+class PermissionRules(Options, frozen=True, kw_only=True):
     """What runs without a question, what may not run at all, and what is asked about."""
 
     mode: PermissionMode = "default"

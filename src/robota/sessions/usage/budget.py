@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from robota.core.errors import ConfigurationError, RobotaError
-from robota.core.given import require_kind
+from robota.core.given import Options, require_kind
 from robota.core.models import get_model_max_output
 from robota.core.provider import ChatRequest, Chunk, MetadataChunk, Provider, ProviderWrapper, TextChunk
 from robota.core.reply import open_stream
@@ -47,7 +47,7 @@ CALLS_USED_UP = (
 )
 
 
-class Budget(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class Budget(Options, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a session may use in all, its subagents included; `None` is no limit."""
 
     max_cost_usd: float | None = None

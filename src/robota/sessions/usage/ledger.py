@@ -26,6 +26,8 @@ from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usa
 from robota.core.errors import ConfigurationError
 from robota.core.events import (
     ProviderResponseRaw,
+    QuestionAsked,
+    QuestionClosed,
     RunCompleted,
     RunFailed,
     RunInterrupted,
@@ -227,7 +229,7 @@ class UsageLedger:
     `prices` (US dollars per million tokens, by model id) go before the shipped ones.
     """
 
-    __slots__ = ("_fresh", "_is_child", "agent_id", "book", "purpose")
+    __slots__ = ("_asked", "_fresh", "_is_child", "_waited", "agent_id", "book", "purpose")
 
     def __init__(self, *, prices: Mapping[str, ModelPrice] | None = None) -> None:
         for price in () if prices is None else prices.values():
@@ -236,6 +238,10 @@ class UsageLedger:
         """The sums of the whole session."""
         self._fresh: dict[str, int] = {}
         """Estimated tokens of results, per tool, that no request has sent yet."""
+        self._asked: dict[str, tuple[str, float]] = {}
+        """The open questions: for which call, and since when."""
+        self._waited: dict[str, float] = {}
+        """How long calls have waited for their user, which is none of their own time."""
         self._is_child = False
         self.agent_id = ""
         """Empty for the session's own agent."""
@@ -279,6 +285,15 @@ class UsageLedger:
         usage = read_token_usage(event.response) or TokenUsage()
         self.record(self.choose_name(event.model, event.response.metadata.get("model")), usage)
 
+    def start_waiting(self, event: QuestionAsked) -> None:
+        if event.question.call_id:
+            self._asked[event.question.id] = event.question.call_id, self.book.clock()
+
+    def end_waiting(self, event: QuestionClosed) -> None:
+        if event.id in self._asked:
+            call, since = self._asked.pop(event.id)
+            self._waited[call] = self._waited.get(call, 0.0) + self.book.clock() - since
+
     def record_summary(self, event: SummaryCalled) -> None:
         if event.error is None:
             usage = normalize_usage(event.metadata) or TokenUsage()
@@ -291,7 +306,7 @@ class UsageLedger:
         tally = keep(book.tools, name, ToolTally)
         tally.calls += 1
         tally.failures += failed
-        tally.duration += event.duration
+        tally.duration += max(0.0, event.duration - self._waited.pop(event.call_id, 0.0))
         tally.result_tokens_estimate += tokens
         self._fresh[name] = self._fresh.get(name, 0) + tokens
         if book.turn is not None:
@@ -301,6 +316,7 @@ class UsageLedger:
 
     def open_turn(self, execution_id: str) -> None:
         """A prompt begins. A subagent's runs belong to the turn of the agent that started it."""
+        self._waited.clear()
         if not self._is_child:
             book = self.book
             book.turn = book.turns.setdefault(execution_id, Tally())
@@ -370,5 +386,7 @@ USAGE_HANDLERS: HandlerTable = {
     ProviderResponseRaw: lambda it, event: it.metered() or it.ledger.record_response(event),
     SummaryCalled: lambda it, event: it.metered() or it.ledger.record_summary(event),
     ToolEnded: lambda it, event: it.ledger.record_tool(event),
+    QuestionAsked: lambda it, event: it.ledger.start_waiting(event),
+    QuestionClosed: lambda it, event: it.ledger.end_waiting(event),
 }
 """For `EventBus.on_each`, with a `Listener` as the owner."""

@@ -16,7 +16,7 @@ from acp.schema import (
 
 from robota.core.messages import Json
 from robota.core.permissions.subjects import FILE_KINDS, subjects
-from robota.sdk.tool_states import first_argument
+from robota.sdk.tool_states import subject
 from robota.sdk.view.neutral import neutral_line, neutral_output
 from robota.transports.acp.content import text_block
 
@@ -40,7 +40,7 @@ def title_of_call(tool: str, arguments: Mapping[str, Json]) -> str:
     """A command as it is; else the tool and what it is about."""
     if tool == "Bash" and isinstance(command := arguments.get("command"), str):
         return neutral_line(command) or tool
-    about = neutral_line(first_argument(arguments))
+    about = neutral_line(subject(arguments))
     return f"{tool} {about}" if about and tool != "TodoWrite" else tool
 
 

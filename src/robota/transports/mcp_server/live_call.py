@@ -22,7 +22,7 @@ from robota.core.events import (
 )
 from robota.core.questions import Question
 from robota.sdk.ending import Denials
-from robota.sdk.tool_states import first_argument
+from robota.sdk.tool_states import subject
 from robota.sdk.view.neutral import neutral_line, neutralise
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class LiveCall:
                 if "\n" in text or len(self._text) >= TEXT_SHOWN:
                     self._tell_text()
             case ToolStarted(tool_name=name, arguments=arguments):
-                self._tell(f"{name} {first_argument(arguments)}".strip())
+                self._tell(f"{name} {subject(arguments)}".strip())
             case ToolProgressed(text=text):
                 self._tell(text)
             case ToolEnded(outcome="error" | "denied", tool_name=name, error=error):

@@ -20,15 +20,25 @@ if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
 
 
+CALL_SHOWN = 24
+"""So much of a call stands in the list; the whole is a question away."""
+
+
 def show_help(host: InteractiveSession, args: str) -> CommandResult:
     name = args.strip().removeprefix("/")
     if name:
         return _explain(host, name)
     commands = host.commands.commands()
-    calls = [f"/{each.name} {each.argument_hint}".rstrip() for each in commands]
-    width = min(32, max(map(len, calls)))
+    calls = [_call(each.name, each.argument_hint) for each in commands]
+    width = max(map(len, calls))
     lines = [f"  {call:<{width}}  {each.description}" for call, each in zip(calls, commands, strict=True)]
-    return CommandResult("\n".join(["Available commands:", *lines]))
+    return CommandResult("\n".join(["Available commands:", *lines, "More about one of them: /help COMMAND"]))
+
+
+def _call(name: str, hint: str) -> str:
+    """How a command is called, where there is room for its arguments."""
+    call = f"/{name} {hint}".rstrip()
+    return call if len(call) <= CALL_SHOWN else f"/{name} …"
 
 
 def _explain(host: InteractiveSession, name: str) -> CommandResult:
