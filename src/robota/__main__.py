@@ -24,6 +24,10 @@ def main() -> None:
         from robota.cli.help import render_help  # noqa: PLC0415 - likewise
 
         return answer(render_help())
+    if sys.stdin is None:
+        import os  # noqa: PLC0415 - rare
+
+        os.open(os.devnull, os.O_RDONLY)  # or the next file that is opened is what others take for the input
     gc.set_threshold(ALLOCATIONS, 10, 10)
     gc.callbacks.append(keep_what_is_loaded)
     try:

@@ -219,3 +219,58 @@ def test_a_permission_tool_that_is_not_there_allows_nothing(tmp_path: Path) -> N
     assert done.returncode == 3
     assert "The permission tool mcp__desk__approve is not there." in told
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("client", ["sdk-py", ""])
+def test_a_client_that_passes_its_prompt_as_a_word_hears_of_denials_in_the_result(
+    tmp_path: Path, client: str
+) -> None:
+    """Older clients do, and take every exit code but 0 for a broken connection."""
+    with ModelServer([call("Bash", command="touch x")], "Pity.").in_thread() as server:
+        arguments = ("--output-format", "stream-json", "--verbose", "--print", "--", "go")
+        done = robota(*arguments, cwd=tmp_path, server=server, CLAUDE_CODE_ENTRYPOINT=client)
+
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == (0 if client else 3)
+    assert [each["tool_name"] for each in result["permission_denials"]] == ["Bash"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--bogus",), 2, "--bogus"),
+        (("--add-dir", "nowhere"), 2, "nowhere"),
+        (("--json-schema", '{"type": "objekt"}'), 2, "objekt"),
+        (("--settings", '{"broken'), 2, "--settings"),
+        (("-r", "nobody"), 1, "nobody"),
+        (("--provider", "openai"), 1, "--model"),
+    ],
+)
+@pytest.mark.parametrize("form", [("--output-format", "json"), ("--output-format=stream-json",)])
+def test_whoever_reads_records_gets_one_of_a_call_that_never_began(
+    tmp_path: Path, form: tuple[str, ...], arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = robota("-p", "hi", *arguments, *form, cwd=tmp_path)
+
+    (result,) = (json.loads(line) for line in done.stdout.splitlines())
+    assert (done.returncode, result["type"], result["is_error"]) == (code, "result", True)
+    assert said in result["errors"][0]
+    assert done.stderr == f"robota: {result['errors'][0]}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("-p", "hi", "--bogus"), ("-p", "--bogus", "--", "--output-format", "json")]
+)
+def test_whoever_reads_text_gets_no_record(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = robota(*arguments, cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_what_the_user_should_know_is_said_beside_a_single_object(tmp_path: Path) -> None:
+    settings = ("--settings", '{"permissions": 3}')
+    with ModelServer("Hello.").in_thread() as server:
+        done = robota("-p", "hi", "--output-format", "json", *settings, cwd=tmp_path, server=server)
+
+    assert json.loads(done.stdout)["result"] == "Hello."
+    assert "--settings:1: permissions: this is an object, not 3." in done.stderr

@@ -169,6 +169,14 @@ def test_one_prompt_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     assert not (heavy | unneeded) & set(modules.split())
 
 
+def test_a_command_that_fails_says_so_once(tmp_path: Path) -> None:
+    with ModelServer().in_thread() as server:
+        done = robota("-p", "/model", cwd=tmp_path, server=server)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "robota: The model is scripted. Usage: /model <id>\n"
+
+
 def test_a_model_without_a_service_is_an_error_and_not_the_offline_model(tmp_path: Path) -> None:
     done = robota("-p", "x", "--model", "gpt-5.2", cwd=tmp_path)
 

@@ -471,6 +471,21 @@ async def test_interrupt_withdraws_an_open_question_before_it_is_answered(projec
     assert result["subtype"] == "error_during_execution"
 
 
+async def test_a_prompt_that_waits_can_be_taken_back(project: Path) -> None:
+    async with connected(ScriptedProvider([WRITE], "One.", "Three."), project, ASKING) as host:
+        host.prompt("first")
+        question = await host.until("can_use_tool")
+        host.prompt("second", uuid="second")
+        host.prompt("third", uuid="third")
+        taken = [(await host.request("cancel_async_message", message_uuid="second"))["response"]]
+        taken += [(await host.request("cancel_async_message", message_uuid="second"))["response"]]
+        host.answer(question, {"behavior": "deny", "message": "no"})
+        results = [(await host.until("result"))["result"] for _ in range(2)]
+
+    assert taken == [{"cancelled": True}, {"cancelled": False}]
+    assert results == ["One.", "Three."]
+
+
 async def test_interrupt_with_nothing_to_stop_does_nothing(project: Path) -> None:
     async with connected(ScriptedProvider("Hello."), project) as host:
         assert (await host.request("interrupt"))["subtype"] == "success"
@@ -544,8 +559,12 @@ async def test_files_go_back_to_before_a_prompt(project: Path, monkeypatch: pyte
         replay = await host.until("user")
         await host.until("result")
         assert (project / "a.txt").read_text() == "hello"
+        shown = await host.request("rewind_files", user_message_id=replay["uuid"], dry_run=True)
+        assert (project / "a.txt").read_text() == "hello"
         answer = await host.request("rewind_files", user_message_id=replay["uuid"])
 
+    changed = {"canRewind": True, "filesChanged": [str(project / "a.txt")], "kept": []}
+    assert (shown["response"], answer["response"]) == (changed, changed)
     assert replay["isReplay"] is True
     assert replay["uuid"] == "11111111-2222-4333-8444-555555555555"
     assert answer["subtype"] == "success", answer

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from robota.sdk.interactive import InteractiveSession
 
 LEAVE = ("/exit", "/quit")
+ENTRY = "CLAUDE_CODE_ENTRYPOINT"
+"""Set by clients of the stream-json protocol, to a name of their own."""
 NOTICES = 4096
 """Bytes, one for each signal, that are taken at once."""
 
@@ -123,7 +125,7 @@ class Assistant:
             code = await self._print_answer(session)
         if denials.tools and not code:
             self._printer.remark(denials.describe())
-            code = DENIED
+            code = 0 if _is_for_client(options) else DENIED
         return self._tell_end(session, code)
 
     def tell_trouble(self, session: InteractiveSession) -> bool:
@@ -168,8 +170,15 @@ class Assistant:
             schema=options.json_schema,
             partial_messages=options.partial_messages,
             hook_events=options.hook_events,
+            fails_on_error_alone=_is_for_client(options),
         )
         return await take_turn(session, options.prompt, self._printer, self._signals, wanted)
+
+
+def _is_for_client(options: Options) -> bool:
+    """Whether a client of the stream-json protocol has started this for a single prompt. To those, any exit
+    code but 0 is a broken connection."""
+    return options.output_format != "text" and os.environ.get(ENTRY, "").startswith("sdk-")
 
 
 async def _check_tools(session: InteractiveSession) -> None:

@@ -40,7 +40,7 @@ def run(signals: Signals, cache: ModuleCache | None) -> None:
     try:
         code = _answer(arguments, signals)
     except UsageError as error:
-        code = _fail(str(error), WRONG_USAGE)
+        code = _refuse(arguments, str(error), WRONG_USAGE)
     except Signalled as cause:
         code = 128 + cause.number
     except BrokenPipeError:
@@ -75,7 +75,7 @@ def _answer(arguments: list[str], signals: Signals) -> int:
     try:
         return _assist(parsed, signals)
     except RobotaError as error:
-        return _fail(str(error))
+        return _refuse(arguments, str(error), 1)
 
 
 def _assist(parsed: Parsed, signals: Signals) -> int:
@@ -162,6 +162,25 @@ def _one_line(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     more = f" {context.command_path} --help tells more." if context is not None else ""
     return " ".join(error.format_message().split()).removesuffix(".") + "." + more
+
+
+def _refuse(arguments: list[str], sentence: str, code: int) -> int:
+    """Say why nothing was run; whoever reads records gets one of it."""
+    if _wants_records(arguments):
+        from robota.core.jsontext import encode  # noqa: PLC0415 - only when something is wrong
+        from robota.transports.result_frame import failure_frame  # noqa: PLC0415
+
+        with suppress(OSError):  # said on stderr in any case
+            print(encode({**failure_frame(sentence), "session_id": "", "uuid": ""}).decode(), flush=True)
+    return _fail(sentence, code)
+
+
+def _wants_records(arguments: list[str]) -> bool:
+    """Looked up here, because the line may be one that cannot be read."""
+    words = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    line = "\0".join(("", *words, ""))
+    kinds = ("json", "stream-json")
+    return any(f"\0--output-format{between}{kind}\0" in line for between in "\0=" for kind in kinds)
 
 
 def _fail(sentence: str, code: int = 1) -> int:

@@ -163,7 +163,7 @@ _AS_THEY_ARE = frozenset((
 def add_prompt(options: Options, words: list[str]) -> str:
     """The prompt: what is piped in comes before the words of the command line."""
     if options.is_driven:
-        if words:
+        if "".join(words).strip():  # some hosts give a switch an empty value, which is a word of its own
             raise UsageError("With --input-format stream-json prompts come on standard input: leave it out.")
         return ""
     prompt = "".join(words)

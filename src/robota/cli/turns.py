@@ -24,7 +24,7 @@ async def take_turn(
     """Run one prompt and print it; the exit code it deserves."""
     with _signals_abort(session, signals):
         if options.output_format != "text":
-            return await print_frames(session, prompt, options, printer.out)
+            return await print_frames(session, prompt, options, printer)
         code = await print_text(session, prompt, options, printer)
     if code == INTERRUPTED and not signals.code:
         printer.remark("Interrupted by user.")

@@ -47,7 +47,7 @@ def change_file(
                 if directory.replace(name, after.encode(), facts, private=private):
                     return True  # else somebody who knows no lock was faster
     except OSError as error:
-        reason = error.strerror or type(error).__name__
+        reason = error.strerror or str(error) or type(error).__name__
         raise StorageError(
             f"{path} cannot be written ({reason}): check its permissions and the disk."
         ) from error

@@ -89,6 +89,9 @@ def read_prompt(content: Json) -> Prompt:
     parts = (TextPart(prompt),) if isinstance(prompt, str) else prompt
     if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
         raise ValidationError("The prompt is empty: a model can only be asked something.")
+    match parts:
+        case (TextPart(text=text),):  # most hosts write a text like this, and it may be a command
+            return text
     return prompt
 
 

@@ -32,7 +32,6 @@ from robota.sdk.view.neutral import strip_all
 if TYPE_CHECKING:
     from robota.sdk.execution import ExecutionResult
     from robota.sdk.interactive import InteractiveSession
-    from robota.transports.line_writer import LineWriter
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -49,6 +48,8 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
     """With `stream-json`: answers piece by piece, too."""
     hook_events: bool = False
     """With `stream-json`: what hooks said."""
+    fails_on_error_alone: bool = False
+    """With a JSON form: the exit code says what `is_error` says, and no more."""
 
 
 TEXT = PrintOptions()
@@ -63,9 +64,8 @@ async def run_print(
     err: TextIO | None = None,
 ) -> int:
     """Take one prompt to its end and print it; the exit code it deserves."""
-    if options.output_format == "text":
-        return await print_text(session, prompt, options, LinePrinter(out or sys.stdout, err or sys.stderr))
-    return await print_frames(session, prompt, options, out or sys.stdout)
+    show = print_text if options.output_format == "text" else print_frames
+    return await show(session, prompt, options, LinePrinter(out or sys.stdout, err or sys.stderr))
 
 
 async def meet_servers(session: InteractiveSession) -> None:
@@ -200,17 +200,21 @@ def _one_line(text: str) -> str:
 # --- JSON -------------------------------------------------------------------------------------------------
 
 
-async def print_frames(session: InteractiveSession, prompt: str, options: PrintOptions, out: TextIO) -> int:
+async def print_frames(
+    session: InteractiveSession, prompt: str, options: PrintOptions, printer: LinePrinter
+) -> int:
     from robota.transports.init_frame import init_frame  # noqa: PLC0415 - for those who want frames
     from robota.transports.line_writer import LineWriter  # noqa: PLC0415
     from robota.transports.result_frame import Ending, failure_frame  # noqa: PLC0415
     from robota.transports.turn_frames import FrameOptions, TurnFrames  # noqa: PLC0415
 
-    writer = LineWriter(out.fileno(), lambda why: session.abort())
+    writer = LineWriter(printer.out.fileno(), lambda why: session.abort())
     streams = options.output_format == "stream-json"
     wanted = FrameOptions(partial=options.partial_messages, hook_events=options.hook_events)
     frames = TurnFrames(session, writer.send if streams else lambda frame: None, wanted)
-    stop = frames.follow()
+    stops = [frames.follow()]
+    if not streams:  # a single object has no place for what the user should know
+        stops.append(session.events.on(Noticed, lambda event: printer.remark(event.message)))
     try:
         await meet_servers(session)
         frames.send(init_frame(session))
@@ -221,15 +225,14 @@ async def print_frames(session: InteractiveSession, prompt: str, options: PrintO
     except Exception as error:  # noqa: BLE001 - a reader of records gets one, whatever broke
         last, code = failure_frame(error), FAILED
     finally:
-        stop()
+        for stop in stops:
+            stop()
     TurnFrames(session, writer.send, wanted).send(last)
     await writer.drain()
-    return _check_written(writer, code)
-
-
-def _check_written(writer: LineWriter, code: int) -> int:
     if writer.broken:
-        print(f"robota: The answer could not be written: {writer.broken}.", file=sys.stderr)
+        printer.remark(f"robota: The answer could not be written: {writer.broken}.")
+    if options.fails_on_error_alone:
+        code = FAILED if last["is_error"] else 0
     return code if writer.broken is None else FAILED
 
 

@@ -211,11 +211,11 @@ class TurnFrames:
 
         def tell() -> None:
             """A frame for each block, as clients know it: some look at the first block alone. The last has
-            the name of the message."""
-            *others, last = [[block] for block in assistant_blocks(message)] or [[]]
-            for blocks in others:
-                self.send(frame | {"message": told | {"content": blocks}})
-            self.send(frame | {"message": told | {"content": last}, "uuid": message.id})
+            the name of the message. One that was cut off before its first word has none."""
+            blocks = assistant_blocks(message)
+            for block in blocks:
+                name = {"uuid": message.id} if block is blocks[-1] else {}
+                self.send(frame | name | {"message": told | {"content": [block]}})
 
         answer.finish(message, usage, tell)
 

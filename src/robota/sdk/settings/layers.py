@@ -162,7 +162,8 @@ def _parse(text: str, path: str, name: LayerName, dialect: Dialect) -> Layer | N
     except RecursionError as error:
         raise _refuse(path, "it is nested too deeply") from error
     if not isinstance(values, dict):
-        raise _refuse(path, f"it holds {kind_of_value(values)} and not an object of settings (line 1)")
+        what = "null" if values is None else kind_of_value(values)
+        raise _refuse(path, f"it holds {what} and not an object of settings (line 1)")
     return Layer(name=name, path=path, dialect=dialect, values=values, text=text, doubled=doubled)
 
 

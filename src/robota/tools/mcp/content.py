@@ -113,4 +113,6 @@ def _count(parts: list[Part]) -> str:
     if not parts:
         return "(no output)"
     images = sum(isinstance(part, ImagePart) for part in parts)
-    return f"({images} images, {len(parts) - images} files)" if images < len(parts) else f"({images} images)"
+    counts = (images, "image"), (len(parts) - images, "file")
+    told = (f"{count} {what}" + "s" * (count > 1) for count, what in counts if count)
+    return f"({', '.join(told)})"

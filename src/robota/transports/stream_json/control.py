@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from robota.core.errors import RobotaError, ValidationError
@@ -48,6 +48,10 @@ async def _initialize(driver: Driver, request: JsonObject) -> JsonObject:
 
 async def _interrupt(driver: Driver, request: JsonObject) -> JsonObject:
     return {"still_queued": driver.interrupt()}
+
+
+async def _take_back(driver: Driver, request: JsonObject) -> JsonObject:
+    return {"cancelled": driver.take_back(_text(request, "message_uuid"))}
 
 
 async def _set_mode(driver: Driver, request: JsonObject) -> JsonObject:
@@ -103,8 +107,17 @@ async def _rewind(driver: Driver, request: JsonObject) -> JsonObject:
     saves = session.project.settings.get("fileCheckpointingEnabled")
     if os.environ.get(CHECKPOINTING, "").lower() not in ("1", "true") or not saves:
         raise ValidationError("File checkpointing is not enabled: enable it before the session begins.")
-    restored = await session.kit.checkpoints.restore(await _find_checkpoint(driver, session, id), "code")
-    return {"restored": list(restored.restored), "kept": [each.path for each in restored.kept]}
+    checkpoints, number = session.kit.checkpoints, await _find_checkpoint(driver, session, id)
+    if request.get("dry_run"):
+        paths = (await checkpoints.inspect(number)).paths
+        changed = [each.path for each in paths if not each.conflict]
+        return _told_files(changed, [each.path for each in paths if each.conflict])
+    restored = await checkpoints.restore(number, "code")
+    return _told_files(restored.restored, [each.path for each in restored.kept])
+
+
+def _told_files(changed: Sequence[str], kept: Sequence[str]) -> JsonObject:
+    return {"canRewind": True, "filesChanged": list(changed), "kept": list(kept)}
 
 
 async def _find_checkpoint(driver: Driver, session: InteractiveSession, id: str) -> int:
@@ -127,6 +140,7 @@ def _text(request: JsonObject, name: str) -> str:
 _HANDLERS: dict[str, Handler] = {
     "initialize": _initialize,
     "interrupt": _interrupt,
+    "cancel_async_message": _take_back,
     "set_permission_mode": _set_mode,
     "set_model": _set_model,
     "mcp_status": _servers,

@@ -193,6 +193,13 @@ class Driver:
         self._stops_early = True
         return [each.uuid for each in self._prompts if each.uuid]
 
+    def take_back(self, uuid: str) -> bool:
+        """Whether the prompt of that name still waited; it is not run then."""
+        waiting = [each for each in self._prompts if each.uuid == uuid]
+        for each in waiting:
+            self._prompts.remove(each)
+        return bool(waiting)
+
     async def set_mode(self, mode: str) -> str:
         """Take a permission mode of the protocol; the one that counts now."""
         session = await self.session()

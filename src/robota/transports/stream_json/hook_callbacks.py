@@ -77,11 +77,12 @@ class HookCallbacks:
     def config(self, tools: Collection[str]) -> HooksConfig:
         """For a session that has these tools."""
         config: dict[str, tuple[HookGroup, ...]] = {}
+        strange = dict.fromkeys(each.event for each in self._registrations if each.event not in HOOK_EVENTS)
+        if strange:  # told at once: some hosts register for every event that they know
+            events = "that event" if len(strange) == 1 else "those events"
+            self.notes.append(f"Hooks for {', '.join(strange)} never run: robota does not have {events}.")
         for each in self._registrations:
-            if each.event not in HOOK_EVENTS:
-                self.notes.append(f"Hooks for {each.event} never run: robota does not have that event.")
-                continue
-            matcher = self._fit(each, tools)
+            matcher = None if each.event in strange else self._fit(each, tools)
             if matcher is not None:
                 config[each.event] = (*config.get(each.event, ()), *self._groups(each, matcher))
         return config

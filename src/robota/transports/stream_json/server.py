@@ -63,6 +63,8 @@ async def run_stream_json(
         )  # behind what the turn still had to say: the last word is the error
     if writer.broken is None:
         await writer.drain()
+    if writer.broken:
+        print(f"robota: The answer could not be written: {writer.broken}.", file=sys.stderr, flush=True)
     return FAILED if writer.broken is not None else code
 
 
