@@ -139,17 +139,18 @@ def traps(tmp_path: Path) -> Path:
     return project
 
 
-def open_project(project: Path) -> dict[str, Any]:
+def open_project(project: Path, program: str = PROGRAM) -> dict[str, Any]:
     """What happens in a process that opens the project and works on one prompt there."""
     home = project.parent / "home"
     environment = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(project)],
+        [sys.executable, "-c", program, str(project)],
         cwd=project.parent / "outside",
         env=environment,
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     seen: dict[str, Any] = json.loads(done.stdout)
@@ -194,3 +195,25 @@ def test_its_deny_rules_count_its_rights_do_not_and_the_user_is_told(traps: Path
     for wanted in (TRAP, "TRAPPED=1", "evil: sh -c", "bypassPermissions", "apiKeyHelper", "evil@market",
                    "http://127.0.0.1:9", "../outside", "statusLine"):  # fmt: skip
         assert wanted in question
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_makes_nobody_wait(traps: Path, kind: str, trusted: bool) -> None:
+    """A repository may hold links to devices, and an archive holds pipes."""
+    places = [
+        ".claude/agents/evil.md", ".claude/skills/evil/SKILL.md", ".claude/commands/evil.md",
+        ".claude/rules/evil.md", ".agents/skills/evil/SKILL.md", ".robota/skills/evil/SKILL.md",
+        ".robota/plugins/installed_plugins.json", ".claude/plugins/evil/hooks/hooks.json",
+        ".claude/plugins/evil/skills/evil/SKILL.md", ".mcp.json", "AGENTS.md", "CLAUDE.md",
+    ]  # fmt: skip
+    for name in places:
+        path = traps / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    for path in traps.rglob("settings*.json"):
+        path.unlink()
+
+    program = PROGRAM.replace("cwd=project,", f"cwd=project, trust_project={trusted},")
+    assert open_project(traps, program)["text"] == "Hello."

@@ -338,6 +338,10 @@ def test_an_image_goes_along_while_its_mark_is_there(tmp_path: Path) -> None:
     assert dropped_image(path.as_uri()) == found
     assert dropped_image(f"look at {path}") is None
     assert dropped_image("'unclosed") is None
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "endless.png").symlink_to("/dev/zero")
+    assert dropped_image(str(tmp_path / "pipe.png")) is None
+    assert dropped_image(str(tmp_path / "endless.png")) is None
     mark = images.add(*found)
 
     assert images.attach("no mark") == "no mark"

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from robota._lazy_pattern import lazy_pattern
 from robota.core.messages import Json
+from robota.core.regular_file import open_regular
 from robota.sdk.problems import Problem
 
 MAX_BYTES = 1 << 20
@@ -93,7 +94,7 @@ def split_words(text: str) -> tuple[str, ...]:
 
 def read_document(path: str) -> Document:
     """The file at `path`. An `OSError` is the caller's: only they know whether the file has to be there."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return parse_bytes(read_within(file), path)
 
 
@@ -106,7 +107,7 @@ def read_within(file: BinaryIO, limit: int = MAX_BYTES + 1) -> bytes:
 
 def read_head(path: str) -> Document:
     """The same with no more of the body than comes along; a file that is too large is named all the same."""
-    with open(path, "rb", buffering=0) as file:
+    with open_regular(path, buffering=0) as file:
         data = file.read(HEAD_BYTES) or b""
         if len(data) < HEAD_BYTES or _HEAD.match(_decode(data)) or not data.startswith((b"---", b"\xef")):
             size = os.fstat(file.fileno()).st_size if len(data) == HEAD_BYTES else 0
@@ -213,7 +214,7 @@ def _read_blocks(
 def find_key(path: str, key: str) -> int:
     """The line of a key in the head of a file, however it is spelt; 0 if it is not there."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             head = _HEAD.match(_decode(read_within(file)))
     except OSError:  # whoever wants to name a line has told that
         return 0

@@ -11,6 +11,7 @@ from msgspec import Struct, to_builtins
 from robota.core.errors import ConfigurationError, RobotaError, StorageError
 from robota.core.jsontext import decode
 from robota.core.messages import JsonObject
+from robota.core.regular_file import open_regular
 from robota.sdk.places import Places
 from robota.sessions.store.session_record import check_session_id
 from robota.sessions.store.session_store import SessionStore
@@ -89,7 +90,7 @@ _OURS = ("checksum", "journalSeq", "version")
 def _read(path: str) -> tuple[JsonObject, tuple[str, ...]]:
     if path.endswith(".jsonl"):
         return _read_lines(path)
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         data = file.read(MAX_RECORD + 1)
     if len(data) > MAX_RECORD:
         raise StorageError(f"it is larger than {MAX_RECORD >> 20} MiB.")
@@ -152,7 +153,7 @@ def _read_log(path: str) -> tuple[JsonObject, tuple[str, ...]]:
 
 
 def _first_lines(path: str) -> Iterator[JsonObject]:
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         lines = file.read(HEAD).split(b"\n")
     for line in lines:
         try:

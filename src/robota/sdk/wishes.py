@@ -15,6 +15,7 @@ from msgspec import Struct
 from robota._lazy_pattern import lazy_pattern
 from robota.core.jsontext import encode
 from robota.core.messages import Json
+from robota.core.regular_file import open_regular
 from robota.sdk.agents.loader import find_homes as find_agent_homes
 from robota.sdk.agents.loader import read_agent_servers
 from robota.sdk.bundle.bundles import find_plugin_directories, list_tree
@@ -317,8 +318,7 @@ def _leave_out_own(homes: Collection[tuple[str, bool]]) -> Iterator[str]:
 def _read(path: str) -> bytes | None:
     """A regular file of a size that anybody would load; `None` if it is none."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-        with open(descriptor, "rb") as file:
+        with open_regular(path) as file:
             return read_within(file)
     except OSError:  # whoever loads it says what is wrong with it, and then it acts as little as here
         return None

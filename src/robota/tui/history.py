@@ -5,16 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from robota.core.errors import ConfigurationError
 from robota.core.private_directory import make_private_directories
-
-if TYPE_CHECKING:
-    from robota.sdk.view.shown_session import ShownSession
-    from robota.sessions.redaction import Redactor
+from robota.sdk.view.shown_session import ShownSession, hide_secrets
 
 KEPT = 2000
 """Prompts that are loaded."""
@@ -40,7 +35,7 @@ def keep_prompt(path: str, prompt: str, session: ShownSession) -> None:
     """Add one, without the secrets in it; without a place for it, it is not kept."""
     if len(prompt) > LONGEST:
         return
-    kept = _redactor_of(session).text(prompt)
+    kept = hide_secrets(session, prompt)
     with suppress(OSError):
         make_private_directories(os.path.dirname(path))
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -48,17 +43,6 @@ def keep_prompt(path: str, prompt: str, session: ShownSession) -> None:
             os.write(file, msgspec.json.encode(kept) + b"\n")  # one write, so that sessions do not mix
         finally:
             os.close(file)
-
-
-def _redactor_of(session: ShownSession) -> Redactor:
-    """What the session's journal is written through; of a session elsewhere the keys are not known here."""
-    from robota.sdk.interactive import InteractiveSession  # noqa: PLC0415 - loaded by whoever made one
-    from robota.sessions.redaction import Redactor  # noqa: PLC0415 - its tables are built on first use
-
-    if isinstance(session, InteractiveSession):
-        with suppress(ConfigurationError):  # it is not made yet
-            return session.session.log.secrets.redactor
-    return Redactor()
 
 
 def history_path(robota_home: str, cwd: str) -> str:

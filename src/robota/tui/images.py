@@ -10,6 +10,7 @@ import subprocess
 from urllib.parse import unquote, urlparse
 
 from robota.core.messages import ImagePart, Prompt, TextPart
+from robota.core.regular_file import open_regular
 
 TYPES = {
     ".png": "image/png",
@@ -55,12 +56,11 @@ def dropped_image(text: str) -> tuple[bytes, str] | None:
     if kind is None:
         return None
     try:
-        if os.path.getsize(path) > LARGEST:
-            return None
-        with open(path, "rb") as file:
-            return file.read(), kind
+        with open_regular(path) as file:
+            data = file.read(LARGEST + 1)
     except OSError:
         return None
+    return (data, kind) if len(data) <= LARGEST else None
 
 
 def _dropped_path(text: str) -> str:

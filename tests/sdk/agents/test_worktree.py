@@ -158,6 +158,16 @@ async def test_trees_are_made_inside_the_repository_only(tmp_path: Path) -> None
     assert os.listdir(tmp_path / "elsewhere") == []
 
 
+async def test_a_link_in_the_place_of_our_file_makes_none_elsewhere(tmp_path: Path) -> None:
+    project = make_repository(tmp_path)
+    (project / ".robota" / "worktrees").mkdir(parents=True)
+    (project / ".robota" / "worktrees" / ".gitignore").symlink_to(tmp_path / "made")
+    shop = make_shop(tmp_path)
+    await shop.session.submit("hi")
+    assert shop.result.metadata["worktreeStatus"] == "removed"
+    assert not (tmp_path / "made").exists()
+
+
 async def test_variables_of_git_do_not_lead_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

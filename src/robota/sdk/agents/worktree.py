@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -183,9 +184,8 @@ def _make_home(top: str) -> str:
         raise WorktreeError(f"{home} leads out of the repository: remove the link.")
     try:
         os.makedirs(home, exist_ok=True)
-        with open(os.path.join(home, ".gitignore"), "a", encoding="utf-8") as file:
-            if not file.tell():
-                file.write("*\n")
+        with suppress(FileExistsError), open(os.path.join(home, ".gitignore"), "x", encoding="utf-8") as file:
+            file.write("*\n")  # a link of that name leads elsewhere and is left alone
     except OSError as error:
         raise WorktreeError(f"{home} cannot be written ({error.strerror}).") from error
     return home

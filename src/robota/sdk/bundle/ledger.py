@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from robota.core.regular_file import open_regular
 from robota.sdk.bundle.names import BundleError
 from robota.sdk.shared_file import change_file
 
@@ -26,7 +27,7 @@ class Ledger(Generic[T]):
     def read(self) -> dict[str, T]:
         """Empty if there is no file."""
         try:
-            with open(self.path, "rb") as file:
+            with open_regular(self.path) as file:
                 return self._decode(file.read())
         except FileNotFoundError:
             return {}

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from robota.core.given import kind_of_value
 from robota.core.messages import Json, JsonObject
+from robota.core.regular_file import open_regular
 from robota.sdk.bundle.names import is_safe
 from robota.sdk.problems import Problem
 from robota.sdk.settings.jsonc import JsoncError, read_jsonc
@@ -59,7 +60,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
 def read_json(path: str) -> Json:
     """The value of a JSON file; `ValueError` says what is wrong with it, an `OSError` is the caller's."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError(f"it is larger than {MAX_BYTES >> 20} MB")

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from robota.core.jsontext import encode
 from robota.core.messages import JsonObject
+from robota.core.regular_file import open_regular
 from robota.sdk.bundle.bundle import BundlePlugin, substitute
 from robota.sdk.skills.render import find_commands
 from robota.sdk.skills.skill import Skill, SkillError
@@ -165,7 +166,7 @@ def _scripts(root: str) -> Iterator[str]:
                 continue
             count += 1
             try:
-                with open(path, "rb") as file:
+                with open_regular(path) as file:
                     yield file.read(_MAX_SCRIPT).decode("utf-8", "replace")
             except OSError:
                 continue

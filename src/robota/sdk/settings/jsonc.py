@@ -14,6 +14,7 @@ from msgspec import Struct
 from robota._lazy_pattern import lazy_pattern
 from robota.core.jsontext import decode
 from robota.core.messages import Json, JsonObject
+from robota.core.regular_file import open_regular
 
 _BLANK = lazy_pattern(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 _TEXT = lazy_pattern(r'"(?:[^"\\\n]|\\.)*+"')
@@ -95,8 +96,8 @@ def find_line_in(path: str, place: str) -> int:
     if not path.endswith(".json"):
         return 0
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            text = file.read()
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8-sig")
         node, keys = parse_jsonc(text), read_place(place)
     except (OSError, ValueError):  # nobody loads what cannot be read, and that was told
         return 0

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from robota.core.errors import RobotaError
 from robota.core.given import nearest
 from robota.core.messages import Json
+from robota.core.regular_file import open_regular
 from robota.sdk.frontmatter import MAX_BYTES, Document, parse_bytes
 from robota.sdk.problems import Problem
 
@@ -143,7 +144,7 @@ class Skill(Struct, frozen=True, kw_only=True):
         """The instructions, as the file has them now. With `as_found` they must be those of the file whose
         head was read, and about which somebody may have been asked."""
         try:
-            with open(self.path, "rb") as file:
+            with open_regular(self.path) as file:
                 if as_found and self.stamp and stamp_of(file.fileno()) != self.stamp:
                     raise SkillError(
                         f"The skill {self.name!r} has changed and could not be read anew: nothing was run or "

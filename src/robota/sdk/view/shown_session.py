@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
+
+from robota.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from robota.core.bus import EventBus, Unsubscribe
@@ -58,3 +61,15 @@ class ShownSession(Protocol):
     async def trust_project(self) -> None: ...
     def describe_outside_imports(self) -> list[str]: ...
     async def allow_outside_imports(self) -> None: ...
+
+
+def hide_secrets(session: ShownSession, text: str) -> str:
+    """A text for a file, without secrets, as the journal of the session would have it. The keys that a
+    session on another host knows are not known here."""
+    from robota.sdk.interactive import InteractiveSession  # noqa: PLC0415 - they would load each other
+    from robota.sessions.redaction import Redactor  # noqa: PLC0415 - its tables are built on first use
+
+    if isinstance(session, InteractiveSession):
+        with suppress(ConfigurationError):  # it is not made yet
+            return session.session.log.secrets.redactor.text(text)
+    return Redactor().text(text)

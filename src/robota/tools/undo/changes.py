@@ -8,6 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from robota.core.errors import StorageError
+from robota.core.regular_file import open_regular
 from robota.tools.files.diff import Region, show_diff
 from robota.tools.files.directory import SYSTEM
 from robota.tools.undo.blobs import BlobStore
@@ -78,7 +79,7 @@ def _read(state: PathState | None, read: Callable[[bytes], bytes]) -> str | None
 
 
 def _read_file(path: str) -> bytes:
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return file.read(MAX_SHOWN_BYTES)
 
 
