@@ -51,7 +51,7 @@ async def _interrupt(driver: Driver, request: JsonObject) -> JsonObject:
 
 
 async def _take_back(driver: Driver, request: JsonObject) -> JsonObject:
-    return {"cancelled": driver.take_back(_text(request, "message_uuid"))}
+    return {"cancelled": driver.prompts.take_back(_text(request, "message_uuid"))}
 
 
 async def _set_mode(driver: Driver, request: JsonObject) -> JsonObject:

@@ -7,7 +7,6 @@ prompt that comes then waits for its turn. The end of the input ends nothing tha
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,8 @@ from msgspec import Struct
 
 from robota.core.errors import RobotaError, ValidationError
 from robota.core.jsontext import decode, decode_leniently
-from robota.core.messages import Json, JsonObject, Prompt
+from robota.core.messages import Json, JsonObject
 from robota.sdk.execution import ExecutionResult
-from robota.transports.blocks import read_prompt
 from robota.transports.init_frame import init_frame
 from robota.transports.line_writer import LineWriter
 from robota.transports.result_frame import Ending, failure_frame
@@ -28,6 +26,7 @@ from robota.transports.stream_json.host import Host
 from robota.transports.stream_json.host_server import HostServers
 from robota.transports.stream_json.initialize import DEFAULT_MODEL, greet, read_schema, read_wishes
 from robota.transports.stream_json.permissions import DONT_ASK, MODES, PermissionDesk
+from robota.transports.stream_json.prompts import QueuedPrompt, WaitingPrompts, read_prompt_frame
 from robota.transports.stream_json.state import StateTeller
 from robota.transports.turn_frames import FrameOptions, TurnFrames
 
@@ -61,18 +60,6 @@ class DriveOptions(Struct, frozen=True, kw_only=True):
     """What the host should know, in sentences."""
 
 
-class QueuedPrompt(Struct, frozen=True):
-    prompt: Prompt
-    uuid: str
-    verbatim: bool
-    problem: str = ""
-    """Why no model can be asked this."""
-
-
-REMEMBERED = 64
-"""So many prompts may come again without being run again."""
-
-
 class Driver:
     """One connection."""
 
@@ -99,11 +86,7 @@ class Driver:
         self._schema = options.schema
         self._mode = options.mode
         """A permission mode of the protocol that the session itself does not have."""
-        self._prompts: deque[QueuedPrompt] = deque()
-        self._answered: deque[tuple[str, JsonObject]] = deque(maxlen=REMEMBERED)
-        """The results of prompts that were answered here; one that is sent again is not run again."""
-        self._more = asyncio.Event()
-        self._ended = False
+        self.prompts = WaitingPrompts()
         self._frames: TurnFrames | None = None
         self._transcript: Transcript | None = None
         self._desk: PermissionDesk | None = None
@@ -142,11 +125,10 @@ class Driver:
                 return  # a newer host may say more than is known here
 
     def _take_prompt(self, frame: JsonObject) -> None:
-        self._prompts.append(_read_prompt(frame))
+        self.prompts.add(read_prompt_frame(frame))
         self._state.tell("running")
         # Behind an `initialize` that came right before it, and that says how the session is to be made.
         asyncio.get_running_loop().call_soon(self._held.begin)
-        self._more.set()
 
     def _serve(self, frame: JsonObject) -> None:
         request = frame.get("request")
@@ -158,9 +140,8 @@ class Driver:
 
     def end_input(self) -> None:
         """No more lines come. What is under way goes on, without anybody to ask."""
-        self._ended = True
         self._host.close()
-        self._more.set()
+        self.prompts.end()
 
     # --- what requests do --------------------------------------------------------------------------------
 
@@ -191,14 +172,7 @@ class Driver:
             if self._meeting is not None:
                 self._meeting.cancel()
         self._stops_early = True
-        return [each.uuid for each in self._prompts if each.uuid]
-
-    def take_back(self, uuid: str) -> bool:
-        """Whether the prompt of that name still waited; it is not run then."""
-        waiting = [each for each in self._prompts if each.uuid == uuid]
-        for each in waiting:
-            self._prompts.remove(each)
-        return bool(waiting)
+        return self.prompts.ids()
 
     async def set_mode(self, mode: str) -> str:
         """Take a permission mode of the protocol; the one that counts now."""
@@ -263,21 +237,15 @@ class Driver:
 
     async def take_turns(self) -> None:
         """Work through the prompts until there are none and none can come."""
-        while True:
-            if self._prompts:
-                self._stops_early = False
-                self._turn = asyncio.create_task(self._take_turn(self._prompts.popleft()))
-                try:
-                    await self._turn
-                finally:
-                    self._turn = None
-                if not self._prompts:
-                    self._state.tell("idle")
-            elif self._ended:
-                break
-            else:
-                self._more.clear()
-                await self._more.wait()
+        while (queued := await self.prompts.next()) is not None:
+            self._stops_early = False
+            self._turn = asyncio.create_task(self._take_turn(queued))
+            try:
+                await self._turn
+            finally:
+                self._turn = None
+            if not self.prompts:
+                self._state.tell("idle")
         if self._requests:
             await asyncio.wait(self._requests)
 
@@ -304,7 +272,7 @@ class Driver:
         frames.begin(queued.uuid)
         frames.send(init_frame(session, self._mode))
         ending = Ending(session, frames)
-        answered = dict(self._answered).get(queued.uuid)
+        answered = self.prompts.answer_to(queued.uuid)
         if queued.problem or answered is not None:
             frames.end()
             return answered or failure_frame(queued.problem)
@@ -314,7 +282,7 @@ class Driver:
         frames.end()
         told = ending.frame(result)
         if queued.uuid and result.success:
-            self._answered.append((queued.uuid, told))
+            self.prompts.keep_answer(queued.uuid, told)
         return told
 
     async def close(self) -> None:
@@ -338,18 +306,3 @@ def _read_frame(line: bytes) -> Json:
     except ValueError:
         line.decode()  # what is no text is no frame
         return decode_leniently(line)  # half characters and NaN, as json.dumps writes them
-
-
-def _read_prompt(frame: JsonObject) -> QueuedPrompt:
-    message = frame.get("message")
-    if not isinstance(message, dict):
-        raise ValidationError("A user frame needs `message`, an object with `content`.")
-    prompt: Prompt = ""
-    problem = ""
-    try:
-        prompt = read_prompt(message.get("content"))
-    except ValidationError as error:
-        problem = str(error)  # costs this turn, and not the conversation
-    uuid = frame.get("uuid")
-    known = uuid if isinstance(uuid, str) else ""
-    return QueuedPrompt(prompt, known, frame.get("client_composed") is True, problem)
