@@ -193,7 +193,8 @@ _FAILED = object()
 
 def checked_plugins(plugins: Sequence[Plugin]) -> Sequence[Plugin]:
     """The same, once none of them is something else."""
-    for plugin in plugins:
+    given: Sequence[object] = plugins  # a caller without a type checker can pass anything
+    for plugin in given:
         if isinstance(plugin, Plugin):
             continue
         if isinstance(plugin, type) and issubclass(plugin, Plugin):
