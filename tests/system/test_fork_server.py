@@ -86,6 +86,21 @@ async def test_a_server_that_was_ended_is_started_again(workspace: Path) -> None
     assert (await run(tool, "echo works", workspace)).text == "works"
 
 
+async def test_a_request_that_an_ended_server_never_took_goes_to_the_next(workspace: Path) -> None:
+    tool, results = make_tool(), list[ToolResult]()
+    server = await find_server(tool, workspace)
+    os.kill(server, signal.SIGSTOP)
+
+    async def work() -> None:
+        results.append(await run(tool, "echo works", workspace))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(work)
+        await anyio.wait_all_tasks_blocked()
+        os.kill(server, signal.SIGKILL)
+    assert results[0].text == "works"
+
+
 async def test_a_command_ends_with_its_server_and_the_result_says_so(workspace: Path, mark: str) -> None:
     os.mkfifo(workspace / "ready")
     tool, results = make_tool(), list[ToolResult]()

@@ -53,6 +53,13 @@ class ForkServer:
             os.fsencode(cwd or os.getcwd()),
             {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
         )
+        if not await self._launch(request, stdin, protocol) and not await self._launch(
+            request, stdin, protocol
+        ):
+            raise OSError("the launcher of the sandbox did not answer")
+
+    async def _launch(self, request: object, stdin: int, protocol: asyncio.SubprocessProtocol) -> bool:
+        """Whether anybody took the request; if not, the server has ended and nothing ran."""
         with ExitStack() as ours, ExitStack() as theirs:
             given = [theirs.enter_context(as_file(marshal.dumps(request))).fileno(), stdin]
             ends: dict[int, IO[bytes]] = {}
@@ -62,7 +69,7 @@ class ForkServer:
                 given.append(theirs.enter_context(os.fdopen(write, "wb", 0)).fileno())
             self._send(given)
             ours.pop_all()
-        await _Launched(protocol, ends).begin()
+        return await _Launched(protocol, ends).begin()
 
     def _send(self, descriptors: Sequence[int]) -> None:
         if self._requests is not None:
@@ -110,8 +117,8 @@ class _Launched(asyncio.SubprocessTransport):
         self._code: int | None = None
         self._pipes = {each: asyncio.ReadTransport({"pipe": ends[each]}) for each in (1, 2)}
 
-    async def begin(self) -> None:
-        """Wait for the launcher, then let the protocol hear everything."""
+    async def begin(self) -> bool:
+        """Wait for the launcher, then let the protocol hear everything; False if there is no launcher."""
         named, report = asyncio.Event(), self._ends[_REPORT]
         self._loop.add_reader(report, named.set)
         try:
@@ -122,11 +129,14 @@ class _Launched(asyncio.SubprocessTransport):
         number, _, self._report = line.partition(b"\n")
         if not number.isdigit():
             self.close()
-            raise OSError(os.fsdecode(number) or "the launcher of the sandbox did not answer")
+            if number:
+                raise OSError(os.fsdecode(number))
+            return False
         self._pid = int(number)
         self._protocol.connection_made(self)
         for descriptor, end in self._ends.items():
             self._loop.add_reader(end, self._read, descriptor)
+        return True
 
     def _read(self, descriptor: int) -> None:
         end = self._ends[descriptor]
