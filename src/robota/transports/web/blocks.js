@@ -117,12 +117,12 @@ function inputView({args}, cwd) {
 	return [rows.length > 0 && el("dl", rows.flatMap(([name, value]) => [el("dt", oneLine(name)), el("dd", exact(relative(pretty(value), cwd)).slice(0, 4000))]))]
 }
 
-const SCOPES = {once: "once", session: "for this session", project: "for this project"}
+const SCOPES = {session: "for this session", project: "for this project"}
 
 export function decisionText({answer, by, reason}) {
 	if (reason !== "answered") return reason === "aborted" ? "Nobody answered: it was stopped." : "Nobody was there to answer."
 	if (!answer?.allow) return `Refused${byWhom(by)}${answer?.message ? `: ${exact(answer.message)}` : "."}`
-	return `Allowed ${SCOPES[answer.scope || "once"]}${byWhom(by)}${answer.updatedInput ? ", with a changed input" : ""}.`
+	return `Allowed ${SCOPES[answer.scope] || "once"}${byWhom(by)}${answer.updatedInput ? ", with a changed input" : ""}.`
 }
 
 function resultView(call, cwd) {

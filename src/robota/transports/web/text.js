@@ -1,5 +1,4 @@
-const UNSAFE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
-const EACH = new RegExp(UNSAFE, "gu")
+const UNSAFE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu
 const HIDDEN = /[[\p{DI}\ufff9-\ufffb]--[\ufe00-\ufe0f]]/gv
 const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g
 
@@ -14,10 +13,7 @@ function sign(letter) {
 const string = text => String(text ?? "")
 
 // Control and direction characters as visible signs.
-export function plain(text) {
-	const given = string(text)
-	return UNSAFE.test(given) ? given.replace(/\r\n/g, "\n").replace(EACH, sign) : given
-}
+export const plain = text => string(text).replace(/\r\n/g, "\n").replace(UNSAFE, sign)
 
 // For what people decide on: without characters that have no width.
 export const exact = text => plain(text).replace(HIDDEN, code)
