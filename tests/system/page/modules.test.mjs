@@ -107,3 +107,22 @@ test("an event that cannot be read is told and passed over, and not asked for ag
 	assert.deepEqual(asked, ["/events?after=0"])
 	assert.deepEqual(heard, [[1, "text_delta", "a"], [2, "notice", undefined], [3, "text_delta", "b"]])
 })
+
+test("nothing is heard of what was left, though it had come already", async () => {
+	const server = createServer((request, answer) => {
+		answer.write([1, 2, 3].map(id => `id: ${id}\nevent: text_delta\ndata: {"text":"${id}"}\n\n`).join(""))
+	})
+	await new Promise(done => server.listen(0, "127.0.0.1", done))
+	const heard = []
+	await new Promise(done => {
+		const hear = event => {
+			heard.push(event.seq)
+			following.leave()
+			setImmediate(done) // after all that was waiting
+		}
+		const following = follow(`http://127.0.0.1:${server.address().port}/events?`, 0, hear, () => {})
+	})
+	server.closeAllConnections()
+	server.close()
+	assert.deepEqual(heard, [1])
+})

@@ -72,6 +72,7 @@ export function follow(path, after, onevent, onstate) {
 				const answer = await request(`${path}after=${after}`, {signal, headers: {Accept: "text/event-stream"}})
 				onstate("live")
 				for await (const each of readEvents(answer.body)) {
+					if (signal.aborted) return
 					pause = FIRST_PAUSE / 2
 					if (each.event === "end") return onstate("ended")
 					take(each)
