@@ -216,8 +216,10 @@ def test_a_long_conversation_has_few_elements_until_it_is_printed(stage: Stage) 
         assert blocks.count() > 400
         assert page.locator("#composer").is_hidden()
         assert page.evaluate(CUT_OFF) < 2
-        page.emulate_media(media="screen")
         seq = page.locator(".block").filter(has_text="answer 7").first.get_attribute("data-seq")
+        page.emulate_media(media="screen")
+        page.evaluate("() => dispatchEvent(new Event('afterprint'))")
+        page.wait_for_function("() => document.querySelectorAll('.block').length < 250")
         page.goto(f"{page.url.split('&')[0]}&event={seq}")
         page.locator(f".found[data-seq='{seq}']").wait_for()
 

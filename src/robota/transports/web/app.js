@@ -284,7 +284,9 @@ function drawHead(state, live) {
 	title = name
 	$("state").className = `shape ${shown}`
 	set("state", "aria-label", shown)
-	for (const [id, words] of Object.entries({name, place, meter})) write(id, words)
+	write("name", name)
+	write("place", place)
+	write("meter", meter)
 	show("mode", mode)
 	$("mode").value = mode
 	show("welcome", !state.blocks.length)
@@ -388,6 +390,6 @@ addEventListener("click", leave)
 addEventListener("visibilitychange", () => (following?.wake(), store.arm()))
 addEventListener("online", () => following?.wake())
 addEventListener("hashchange", start)
-addEventListener("beforeprint", transcript.drawAll)
+for (const when of ["before", "after"]) addEventListener(`${when}print`, () => transcript.print(when === "before"))
 setInterval(() => document.hidden || rail.load(), RAIL_EVERY)
 start()

@@ -10,7 +10,7 @@ const GUESS = 2400 // pixels of a chunk that was never drawn
 
 const [root, scroller, pill] = [$("transcript"), $("scroll"), $("pill")]
 const observer = new IntersectionObserver(moved, {root: scroller, rootMargin: "1500px 0px"})
-let context, blocks, chunks, views, dirty, placed, following, top, height
+let context, blocks, chunks, views, dirty, placed, following, top, height, printing
 
 export function start(given) {
 	context = given
@@ -68,7 +68,7 @@ function openChunk() {
 	chunks.push(chunk)
 	root.append(chunk.el)
 	observer.observe(chunk.el)
-	if (last && blocks.length > ALL && !last.near) freeze(last, last.el.offsetHeight)
+	if (last && !last.near) freeze(last)
 }
 
 const chunkOf = ({at}) => chunks[Math.floor(at / CHUNK)]
@@ -96,19 +96,21 @@ function draw() {
 }
 
 function moved(entries) {
-	for (const {target, isIntersecting, boundingClientRect} of entries) {
+	for (const {target, isIntersecting} of entries) {
 		const chunk = chunks.find(each => each.el === target)
 		if (!chunk) continue
 		chunk.near = isIntersecting
 		if (chunk.near) thaw(chunk)
-		else if (blocks.length > ALL && chunk !== chunks.at(-1) && !matchMedia("print").matches) freeze(chunk, boundingClientRect.height)
+		else freeze(chunk)
 	}
 }
 
-function freeze(chunk, height) {
+function freeze(chunk) {
+	if (printing || blocks.length <= ALL || chunk === chunks.at(-1)) return
+	const height = chunk.el.offsetHeight || GUESS
 	chunk.live = false
 	for (const block of inside(chunk)) views.delete(block)
-	chunk.el.style.minHeight = `${height || GUESS}px`
+	chunk.el.style.minHeight = `${height}px`
 	chunk.el.replaceChildren()
 }
 
@@ -133,7 +135,8 @@ export function reveal(seq, tries = 60) {
 	} else if (tries) requestAnimationFrame(() => reveal(seq, tries - 1))
 }
 
-export function drawAll() {
-	chunks.forEach(thaw)
-	while (dirty.size) draw()
+export function print(now) {
+	printing = now
+	for (const chunk of chunks) now || chunk.near ? thaw(chunk) : freeze(chunk)
+	while (now && dirty.size) draw()
 }
