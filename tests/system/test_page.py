@@ -141,17 +141,18 @@ def test_a_moment_is_the_beginning_of_another_session(browser: Any, project: Pat
         it = tab(browser, server.url)
         page = it.page
         page.goto(server.page)
-        for words in ("first", "second"):
-            it.prompt(f"{words} prompt")
-            it.see(f"{words} answer")
-            it.rest()
-        page.click("#show-replay")
-        while "second prompt" in page.inner_text("#transcript"):
-            page.click("#replay-back")
-            page.evaluate(FRAME)
-        page.click("#replay-fork")
-        page.wait_for_function("() => document.querySelectorAll('#sessions a').length === 2")
-        it.see("first answer")
+        with it.told():
+            for words in ("first", "second"):
+                it.prompt(f"{words} prompt")
+                it.see(f"{words} answer")
+                it.rest()
+            page.click("#show-replay")
+            while "second prompt" in page.inner_text("#transcript"):
+                page.click("#replay-back")
+                page.evaluate(FRAME)
+            page.click("#replay-fork")
+            page.wait_for_function("() => document.querySelectorAll('#sessions a').length === 2")
+            it.see("first answer")
         assert "second prompt" not in page.inner_text("#transcript")
         page.context.close()
         assert it.faults == []
