@@ -47,21 +47,23 @@ class ForkServer:
         stdin: int,
     ) -> None:
         """Start a program as `loop.subprocess_exec` does. Raises OSError when that cannot be done."""
-        request = (
-            {option: list(paths) for option, paths in policy.items()},
-            list(map(os.fsencode, argv)),
-            os.fsencode(cwd or os.getcwd()),
-            {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
+        request = marshal.dumps(
+            (
+                {option: list(paths) for option, paths in policy.items()},
+                list(map(os.fsencode, argv)),
+                os.fsencode(cwd or os.getcwd()),
+                {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
+            )
         )
         if not await self._launch(request, stdin, protocol) and not await self._launch(
             request, stdin, protocol
         ):
             raise OSError("the launcher of the sandbox did not answer")
 
-    async def _launch(self, request: object, stdin: int, protocol: asyncio.SubprocessProtocol) -> bool:
+    async def _launch(self, request: bytes, stdin: int, protocol: asyncio.SubprocessProtocol) -> bool:
         """Whether anybody took the request; if not, the server has ended and nothing ran."""
         with ExitStack() as ours, ExitStack() as theirs:
-            given = [theirs.enter_context(as_file(marshal.dumps(request))).fileno(), stdin]
+            given = [theirs.enter_context(as_file(request)).fileno(), stdin]
             ends: dict[int, IO[bytes]] = {}
             for descriptor in (1, 2, _REPORT):
                 read, write = os.pipe()
