@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def serve() -> NoReturn:
     """Fork a launcher for each request on descriptor 0, until whoever sends them is gone."""
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # what whoever started us had open is not for commands
+    _close_inherited()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for launchers: they report themselves
     requests = _socket.socket(fileno=0)
     own = os.getpid()
@@ -79,6 +79,14 @@ def serve() -> NoReturn:
             _launch(descriptors, own)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _close_inherited() -> None:
+    """What whoever started us had open is not for commands. A range up to the limit may be a thousand million
+    calls: containers often have such limits, and not every build of Python knows `close_range`."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number > 2:
+            os.closerange(number, number + 1)  # one of them was only there for the list
 
 
 def _receive(requests: _socket.socket) -> tuple[bytes, list[int]]:
