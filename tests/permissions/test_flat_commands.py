@@ -15,9 +15,10 @@ TEXTS = 20_000
 _WRITTEN = r"""
     ls git a=b if time 'a_b' "x_y" " ' a'b'c --f="x" ~ ~/x ~root x~1 A=~/b *.py a? [ ] { } ! # a#b $ x$y ` \
     ( ) & | || && ; ;; |& &> > >> < << 2>&1 >&2 2> 1>f 2>/dev/null 5> 12> 10 2 >| <> <<< = - -- é then done
-    in '' "" ]] [[ coproc !a {a,b} 'if' -m"x" <( >( >&- 2>&1- 2>&3 0>f 1>&2
+    in '' "" ]] [[ coproc !a {a,b} 'if' -m"x" <( >( >&- 2>&1- 2>&3 0>f 1>&2 CI=1 X='_y' =a A+=b A[1]=b B=
+    #c #> ;# & &
 """
-TOKENS = _WRITTEN.split()
+TOKENS = [*_WRITTEN.split(), "\n", "\n", "\t", "'a\nb'", '"a\n"', "\\\n", "\r"]
 
 
 def read_by_grammar(text: str) -> Script | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from robota.core.shell.flat import read_flat
-from robota.core.shell.lexer import Reader, read_quoted_piece, read_word
+from robota.core.shell.lexer import Reader, is_readable, read_assignment, read_quoted_piece, read_word
 from robota.core.shell.script import (
     Assignment,
     Command,
@@ -20,16 +20,12 @@ from robota.core.shell.script import (
     Script,
     ShellSyntaxError,
     Word,
-    build_word,
-    plain_word,
 )
 
 _BLANKS = re.compile(r"(?:[ \t]|\\\n(?=[ \t])|(?<![^ \t\n])\\\n|(?<=[;&|(])\\\n(?![;&|<>(]))*")
 _BLANK = frozenset(" \t\\")
 _SKIPPED = _BLANK | {"#", "\n"}
 _PLAIN = re.compile(_BLANKS.pattern + r"(?:([A-Za-z0-9_./:=@%+,^\]-]+)(?=[ \t\n;|)]|&(?!>)|\Z))?")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
-_ODD_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+=|\[)")
 _REDIRECTION = re.compile(r"([012])?(>>|>\||>&|>|<<<|<<-|<<|<)|(&>>|&>)")
 _COPIED = re.compile(r"[12](?=[ \t\n;&|)]|\\\n[ \t]|\Z)")
 _DELIMITER = re.compile(
@@ -67,7 +63,7 @@ def parse_shell(text: str) -> Script:
     flat = read_flat(text)
     if flat is not None:
         return flat
-    if not text.isprintable() and not text.replace("\n", "").replace("\t", "").isprintable():
+    if not is_readable(text):
         raise ShellSyntaxError("a blank or control character that is not a space, a tab or a line end")
     script = Script()
     try:
@@ -374,7 +370,7 @@ def _read_simple(reader: Reader) -> None:
             if character == "(":
                 raise ShellSyntaxError("a function" if len(words) == 1 else "a parenthesis out of place")
             word = read_word(reader)
-        if words or not _read_assignment(word, assignments):
+        if words or not read_assignment(word, assignments):
             words.append(word)
     _add_command(reader, words, assignments, redirections)
 
@@ -409,26 +405,6 @@ def _check_timed(words: list[Word]) -> None:
     for word in words[1:4]:
         if "=" in word.raw or "[" in word.raw or _KEYWORD.fullmatch(word.raw):
             raise ShellSyntaxError(f"`{word.raw}` after `time`")
-
-
-def _read_assignment(word: Word, assignments: list[Assignment]) -> bool:
-    """Take a word before the command word as an assignment, if it is one."""
-    if "=" not in word.raw and "[" not in word.raw:
-        return False
-    found = _ASSIGNMENT.match(word.raw)
-    if found is None:
-        if _ODD_ASSIGNMENT.match(word.raw):
-            raise ShellSyntaxError("an assignment to an array, or one that adds to a variable")
-        return False
-    name, raw = found.group(1), word.raw[found.end() :]
-    if not word.pieces:
-        value = plain_word(raw)
-    else:
-        kind, first, quoted = word.pieces[0]
-        pieces: list[Piece] = [(kind, first[found.end() :], quoted), *word.pieces[1:]]
-        value = build_word(pieces, raw)
-    assignments.append(Assignment(name, value, word.raw))
-    return True
 
 
 def _read_redirection(reader: Reader) -> Redirection | None:

@@ -11,7 +11,17 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from robota.core.shell.script import Piece, Redirection, Scope, Script, ShellSyntaxError, Word, build_word
+from robota.core.shell.script import (
+    Assignment,
+    Piece,
+    Redirection,
+    Scope,
+    Script,
+    ShellSyntaxError,
+    Word,
+    build_word,
+    plain_word,
+)
 
 MAXIMUM_DEPTH = 30
 
@@ -31,6 +41,8 @@ _ANSI = re.compile(r"\$'((?:[^'\\]|\\[nt\\'])*)'")
 _ANSI_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", "\\'": "'"}
 _ESCAPE = re.compile(r"\\[nt\\']")
 _BRACES = re.compile(r"\{.*(?:,|\.\.).*\}", re.DOTALL)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_ODD_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+=|\[)")
 _TILDE = re.compile(r"~(?:/|\Z)")
 _ASSIGNED_TILDE = re.compile(rf"{_NAME}\+?=(?:[^'\"]*:)?~")
 _NUMBERS = frozenset("?#$!")
@@ -101,6 +113,11 @@ class Reader(Struct, eq=False, gc=False):
         self.heredocs = outer
 
 
+def is_readable(text: str) -> bool:
+    """Whether every blank is a space, a tab or a line end, and nothing is a control character."""
+    return text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()
+
+
 def read_word(reader: Reader) -> Word:
     src, start = reader.src, reader.pos
     pieces: list[Piece] = []
@@ -133,6 +150,26 @@ def check_word(raw: str, pieces: list[Piece]) -> None:
         (raw[0] == "~" and not _TILDE.match(raw)) or (raw[0] != "~" and _ASSIGNED_TILDE.match(raw))
     ):
         raise ShellSyntaxError("a tilde beyond `~` and `~/…`")
+
+
+def read_assignment(word: Word, assignments: list[Assignment]) -> bool:
+    """Take a word before the command word as an assignment, if it is one."""
+    if "=" not in word.raw and "[" not in word.raw:
+        return False
+    found = _ASSIGNMENT.match(word.raw)
+    if found is None:
+        if _ODD_ASSIGNMENT.match(word.raw):
+            raise ShellSyntaxError("an assignment to an array, or one that adds to a variable")
+        return False
+    name, raw = found.group(1), word.raw[found.end() :]
+    if not word.pieces:
+        value = plain_word(raw)
+    else:
+        kind, first, quoted = word.pieces[0]
+        pieces: list[Piece] = [(kind, first[found.end() :], quoted), *word.pieces[1:]]
+        value = build_word(pieces, raw)
+    assignments.append(Assignment(name, value, word.raw))
+    return True
 
 
 def _read_piece(reader: Reader, pieces: list[Piece], character: str) -> None:
