@@ -121,7 +121,7 @@ class _Coverage:
         for assignment in invocation.command.assignments:
             if not is_inert(assignment, invocation.command):
                 return f"{near} does not cover a command that sets {assignment.name}"
-        for hazard in find_possible_hazards(invocation.words, invocation.script):
+        for hazard in invocation.possible_hazards:
             can = "can" if invocation.words[hazard.index].literal else "may turn out to be an option that can"
             return f"{hazard.word} {can} start a program or write a file, which {near} does not cover"
         if invocation.inner or invocation.opaque:
@@ -138,7 +138,7 @@ class _Coverage:
     def _stays_within(self, invocation: Invocation, spelled: int) -> bool:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
         words = invocation.command.words
-        hazards = find_possible_hazards(words, invocation.script)
+        hazards = invocation.possible_hazards
         unwrapped = invocation.unwrapped
         if hazards and any(hazard.index >= spelled for hazard in hazards):
             rest = _without_actions(words) if invocation.program == "find" and unwrapped is not None else None

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from robota.core.permissions.command_patterns import command_texts
 from robota.core.shell.guess import guess_script
-from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation
 from robota.core.shell.programs import find_options, is_known, load_programs
 
@@ -87,7 +86,7 @@ def _find_sources(invocation: Invocation) -> list[str]:
     given = [each for each in invocation.command.assignments if each.value.literal and steers(each.name)]
     sources = [each.value.text for each in given]
     options = None if invocation.computed else find_options(invocation.program)
-    hazards = () if options is None else find_hazards(invocation.words)
+    hazards = () if options is None else invocation.hazards
     if options is None or not hazards:
         return sources
     words = [word.text for word in invocation.words]

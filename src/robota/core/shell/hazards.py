@@ -55,7 +55,7 @@ def find_hazards(words: Sequence[Word], possible: frozenset[int] = frozenset()) 
     if options is None:
         return []
     if options.check == "git":
-        return list(_git_hazards(words, possible))
+        return _git_hazards(words, possible)
     read = read_options(words, 1, options)
     if options.subcommands:
         operands = [word.text for _, word in read[1][:2]]
@@ -267,9 +267,8 @@ _TEXT_OPTIONS = {
 }
 
 
-def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Hazard]:
-    git = load_options().git
-    index = 1
+def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> list[Hazard]:
+    git, hazards, index = load_options().git, list[Hazard](), 1
     while index < len(words) and words[index].text.startswith("-"):
         name, equals, _ = words[index].text.partition("=")
         takes = name in git.values or name in _GIT_VALUES
@@ -277,19 +276,19 @@ def _git_hazards(words: Sequence[Word], possible: frozenset[int]) -> Iterator[Ha
         setting = words[last] if name == "-c" else None
         known = name in git.values or (name in git.flags and not equals)
         if not known and not (setting is not None and setting.literal and _is_plain_setting(setting.text)):
-            yield Hazard(last, name, words[last].text)
+            hazards.append(Hazard(last, name, words[last].text))
         index = last + 1
     if index >= len(words):
-        return
+        return hazards
     subcommand = words[index].text
     if subcommand == "config":
-        yield from _git_config_hazards(words, index)
+        hazards += _git_config_hazards(words, index)
     options = _git_options(subcommand)
     if options is None or index in possible or not words[index].literal:
-        yield Hazard(len(words) - 1, subcommand, " ".join(word.text for word in words[index + 1 :]))
-        return
+        rest = " ".join([word.text for word in words[index + 1 :]])
+        return [*hazards, Hazard(len(words) - 1, subcommand, rest)]
     read = read_options(words, index + 1, options)
-    yield from _option_hazards(words, index + 1, options, read, possible)
+    return hazards + _option_hazards(words, index + 1, options, read, possible)
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
-from robota.core.shell.hazards import find_hazards
+from robota.core.shell.hazards import Hazard, find_hazards
 from robota.core.shell.programs import load_programs, program_name
 from robota.core.shell.runners import Unwrapped, find_way, unwrap
 from robota.core.shell.script import Command, Scope, Script, ShellSyntaxError, Word
@@ -36,7 +36,7 @@ Directories: TypeAlias = tuple[str | None, ...]
 """The directories a command may run in; None stands for one that is only known at run time."""
 
 
-class Invocation(Struct, frozen=True, gc=False):
+class Invocation(Struct, eq=False, gc=False):
     command: Command
     script: Script
     """The text it is part of."""
@@ -49,6 +49,7 @@ class Invocation(Struct, frozen=True, gc=False):
     scripts: tuple[Script, ...] = ()
     opaque: bool = False
     """Whether it runs something that cannot be known."""
+    _hazards: list[Hazard] | None = None
 
     @property
     def words(self) -> tuple[Word, ...]:
@@ -59,6 +60,21 @@ class Invocation(Struct, frozen=True, gc=False):
         """Whether the program itself is only known at run time."""
         first = self.command.words[0]
         return bool(first.pieces) and not first.literal
+
+    @property
+    def hazards(self) -> list[Hazard]:
+        """Its words by which a known program starts another one or writes a file."""
+        if self._hazards is None:
+            self._hazards = find_hazards(self.command.words)
+        return self._hazards
+
+    @property
+    def possible_hazards(self) -> list[Hazard]:
+        """The same, also of words that may turn out to be options when it runs."""
+        for word in self.command.words:
+            if word.pieces:
+                return find_possible_hazards(self.command.words, self.script)
+        return self.hazards
 
 
 def find_invocations(script: Script, directories: Directories, home: str, depth: int = 0) -> list[Invocation]:

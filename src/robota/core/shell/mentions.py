@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch, chosen_suffixes
-from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
 from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_glob, plain_word
@@ -251,7 +250,7 @@ def told_by_options(invocation: Invocation) -> Iterator[Word]:
     words = invocation.words
     if find_options(invocation.program) is None:
         return
-    for hazard in find_hazards(words):
+    for hazard in invocation.hazards:
         if not words[hazard.index].literal:
             yield words[hazard.index]
         yield from (part for text in hazard.value.split() for part in split(plain_word(text)))

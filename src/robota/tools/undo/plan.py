@@ -19,7 +19,7 @@ from msgspec import Struct
 from robota.core.permissions.paths import is_inside
 from robota.core.shell.builtins import find_outside
 from robota.core.shell.effects import Touch, find_touches, is_read_only, known_path, substitute
-from robota.core.shell.expansions import find_possible_hazards, names_set_by_commands
+from robota.core.shell.expansions import names_set_by_commands
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.invocations import Invocation, find_invocations, walk
 from robota.core.shell.programs import load_programs
@@ -192,7 +192,7 @@ class _Reach:
     def _add_git(self, invocation: Invocation) -> None:
         for directory in invocation.directories:
             call = read_git_call(invocation.words, directory)
-            hazards = find_possible_hazards(invocation.words, invocation.script)
+            hazards = invocation.possible_hazards
             shows = is_read_only(invocation) and call.subcommand != "reflog"
             if not hazards and (shows or call.is_harmless):
                 continue
@@ -222,7 +222,7 @@ def _is_harmless(invocation: Invocation) -> bool:
     known = words[0].literal and words[0].text in _HARMLESS
     if not known and not is_read_only(invocation):
         return False
-    return not find_possible_hazards(words, invocation.script)
+    return not invocation.possible_hazards
 
 
 def _is_plain_option(text: str, flags: str) -> bool:
