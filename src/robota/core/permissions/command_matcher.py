@@ -31,6 +31,7 @@ from robota.core.shell.expansions import find_possible_options
 from robota.core.shell.invocations import Invocation
 
 _PROGRAM = attrgetter("program")
+_MARKS = ("'", '"', "\\", "$", "`")
 _DIRECTORIES = frozenset({"workingDirectory", "working_directory", "cwd"})
 
 
@@ -53,6 +54,22 @@ class _Together(Struct, frozen=True):
     """Arguments that a pattern may be about instead (`workdir:*`)."""
     each: tuple[tuple[Rule, ShellPattern | None], ...]
     """The rules, each with its pattern; None for one that is about something else."""
+    others: tuple[Rule, ...]
+    """Those that are about something else."""
+    programs: frozenset[str]
+    words: tuple[str, ...]
+    """What the texts begin with that a pattern is about."""
+
+    def may_concern(self, command: str, names: frozenset[str]) -> bool:
+        """False when no pattern can be about a command with programs of these names: if nothing in it is
+        quoted or computed, all that is compared with a pattern is made of its own letters."""
+        for mark in _MARKS:
+            if mark in command:
+                return True
+        for word in self.words:
+            if word in command:
+                return True
+        return not self.programs.isdisjoint(names)
 
 
 @lru_cache(maxsize=64)
@@ -62,10 +79,14 @@ def _together(rules: RuleSet) -> _Together | None:
         return None
     patterns = {rule: compile_shell_pattern(pattern) for rule, pattern in said.items()}
     starts, texts, globs = zip(*(pattern.denied for pattern in patterns.values()), strict=True)
+    begins = [glob.literals[0].partition(" ")[0] for each in patterns.values() for glob in each.loose]
     return _Together(
         (tuple(chain(*starts)), tuple(chain(*texts)), tuple(chain(*globs))),
         frozenset([split[0] for split in map(split_parameter, said.values()) if split is not None]),
         tuple((rule, patterns.get(rule)) for rule in rules.rules),
+        tuple(rule for rule in rules.rules if rule not in patterns),
+        frozenset([pattern.program for pattern in patterns.values()]),
+        tuple(dict.fromkeys(begins)),
     )
 
 
@@ -107,6 +128,8 @@ class CommandMatcher:
         if reading.unsettled or self._why_unknown() is not None:
             return rules.rules
         command, denied = self._command or "", together.denied
+        if not together.may_concern(command, names):
+            return together.others
         for texts in ((command, command.strip()), reading.texts, reading.started, reading.perhaps):
             for text in texts:
                 if matches(denied, text):
