@@ -32,8 +32,7 @@ OFFERED = {
 
 @pytest.fixture
 def script(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    if shutil.which(request.param) is None:
-        pytest.skip(f"there is no {request.param} here")
+    assert shutil.which(request.param), f"{request.param} is missing: `make test-system` installs it"
     done = robota("completions", request.param, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (tmp_path / "examples.txt").touch()
@@ -61,6 +60,7 @@ def test_bash_completes(script: Path) -> None:
     assert complete_in_bash(script, "robota", "--sandbox", "=") == {"auto", "required", "off"}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("script", ["fish"], indirect=True)
 def test_fish_completes(script: Path) -> None:
     for line, offered in OFFERED.items():
@@ -68,6 +68,7 @@ def test_fish_completes(script: Path) -> None:
         assert (line, found) == (line, offered)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("script", ["zsh"], indirect=True)
 def test_zsh_completes(script: Path) -> None:
     """It lists what fits above its prompt, and completes the word at once if only one does."""
