@@ -21,7 +21,7 @@ from robota.core.permissions.rules import Rule
 from robota.core.permissions.subjects import READING_TOOLS
 from robota.core.shell.effects import Touch, known_path, may_recurse
 from robota.core.shell.expansions import names_set_by_commands, splits
-from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word
+from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word, plain_word
 from robota.core.shell.writes import WHOLE_REPOSITORY, find_possible_writes
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
@@ -35,7 +35,8 @@ _QUOTING = str.maketrans("", "", "'\"\\")
 _ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
 _WIDE = re.compile(r"proc|environ|find|/[^\s/]*[*?\[]")
 _OUTWARD = re.compile(r"proc|environ|/[^\s/]*[*?\[]|\.\.|~|\$|/(?![^\s/])|\bcd\b|\bpushd\b")
-_MAXIMUM_VALUES = 16
+_EMPTY = plain_word("")
+_MAXIMUM_VALUES = 24
 """Of the words that variables make of one word, as many are looked at."""
 
 
@@ -243,7 +244,8 @@ class CommandFiles:
         if word is FOUND_WORD and touch.kind == "read":
             return None  # the directories that `find` searches are judged instead
         if values := self._values_of(word):
-            hits = [self._touch_hit_in(directory, replace(touch, word=value), denied) for value in values]
+            made = [replace(touch, word=value, sure=touch.sure and sure) for value, sure in values.items()]
+            hits = [self._touch_hit_in(directory, each, denied) for each in made]
             return next((hit for hit in hits if hit is not None), None)
         places = _climb(word, directory)
         walked = _is_walked(touch, denied, None)
@@ -262,17 +264,23 @@ class CommandFiles:
             return Hit(touch.part, certain=False, reason="which file it uses is only known when it runs")
         return None
 
-    def _values_of(self, word: Word) -> list[Word]:
-        """The words that loops and assignments make of a word with variables; none when not all are known."""
+    def _values_of(self, word: Word) -> dict[Word, bool]:
+        """The words that loops and assignments make of a word with variables, and whether they surely do: a
+        variable may be empty where it was not set yet, or for others only. None when not all are known."""
         names = dict.fromkeys(text for kind, text, _ in word.pieces if kind == "variable")
         if not names or any(kind not in ("text", "variable") for kind, _, _ in word.pieces):
-            return []
+            return {}
         values = [self._known_values(name) for name in names]
-        if not all(values) or prod(map(len, values)) > _MAXIMUM_VALUES:
-            return []
-        made = [_fill_in(word, dict(zip(names, each, strict=True))) for each in product(*values)]
-        known = [each for each in made if each is not None]
-        return known if len(known) == len(made) else []
+        if not all(values) or prod(len(each) + 1 for each in values) > _MAXIMUM_VALUES:
+            return {}
+        made: dict[Word, bool] = {}
+        for each in product(*([*known, _EMPTY] for known in values)):
+            value = _fill_in(word, dict(zip(names, each, strict=True)))
+            if value is None:
+                return {}
+            if value.text:
+                made.setdefault(value, _EMPTY not in each)
+        return made
 
     def _known_values(self, name: str) -> list[Word]:
         set_names = names_set_by_commands(self._script)
