@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import anyio
 import pytest
@@ -165,3 +166,32 @@ async def test_variables_and_arguments_need_not_be_utf_8(
 async def test_a_command_that_the_system_cannot_start_is_a_sentence(workspace: Path) -> None:
     result = await run(make_tool(), f"echo {'x' * 200_000}", workspace)
     assert "could not start 'bash': Argument list too long; nothing was run." in result.text
+
+
+async def test_hidden_names_are_hidden_where_names_are_not_utf_8(workspace: Path) -> None:
+    hidden = workspace / os.fsdecode("ü".encode())
+    hidden.mkdir()
+    (hidden / "secret").write_text("content\n")
+    make = ["localedef", "-i", "en_US", "-f", "ISO-8859-1", str(workspace / "en_US.ISO-8859-1")]
+    try:
+        await anyio.run_process(make)
+    except (OSError, CalledProcessError):
+        pytest.skip("no such locale can be made here")
+    code = """
+import anyio, os, sys
+from robota.core.tool import ToolContext
+from robota.tools.builtins.bash import bash_tool
+from robota.tools.sandbox.sandbox import Sandbox
+
+hidden = os.path.join(sys.argv[1], os.fsdecode(b"\\xc3\\xbc"))
+sandbox = Sandbox("required", backends=["landlock"], deny_read=[hidden])
+print(sys.getfilesystemencoding())
+tool, context = bash_tool(sandbox=sandbox), ToolContext(cwd=sys.argv[1])
+print(anyio.run(tool.run, {"command": "cat */secret"}, context).text)
+"""
+    place = {"LOCPATH": str(workspace), "LC_ALL": "en_US.ISO-8859-1"}
+    done = await anyio.run_process([sys.executable, "-c", code, str(workspace)], env=os.environ | place)
+    said = done.stdout.decode("latin-1")
+    assert said.startswith("iso8859-1\n")
+    assert "Permission denied" in said
+    assert "content" not in said

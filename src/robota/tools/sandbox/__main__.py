@@ -102,7 +102,7 @@ def _launch(descriptors: list[int], server: int) -> NoReturn:
         os.dup2(stream, descriptor)
         os.close(stream)
     with open(request, "rb") as file:
-        policy, command, directory, environment = marshal.load(file)
+        places, command, directory, environment = marshal.load(file)
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
@@ -111,6 +111,7 @@ def _launch(descriptors: list[int], server: int) -> NoReturn:
         _report(report, f"{error.strerror}: {os.fsdecode(directory)!r}")
         os._exit(REFUSED)
     _report(report, str(os.getpid()))
+    policy = {option: list(map(os.fsdecode, paths)) for option, paths in places.items()}
     try:
         status = _run(policy, command, environment, server)
     except OSError as error:

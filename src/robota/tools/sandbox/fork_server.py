@@ -49,7 +49,7 @@ class ForkServer:
         """Start a program as `loop.subprocess_exec` does. Raises OSError when that cannot be done."""
         request = marshal.dumps(
             (
-                {option: list(paths) for option, paths in policy.items()},
+                {option: list(map(os.fsencode, paths)) for option, paths in policy.items()},
                 list(map(os.fsencode, argv)),
                 os.fsencode(cwd or os.getcwd()),
                 {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
