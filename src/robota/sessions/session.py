@@ -426,9 +426,11 @@ class Session(Closing):
         if self._ended is not None:
             await self._ended.wait()
         self._ending = self._ending or asyncio.Lock()
-        async with self._ending:  # whoever comes second waits for the first
-            await self._end(reason)
-        await self.agent.aclose()
+        try:
+            async with self._ending:  # whoever comes second waits for the first
+                await self._end(reason)
+        finally:
+            await self.agent.aclose()
 
     async def _end(self, reason: str) -> None:
         """Say that it is over, save, fire `SessionEnd`. A session that was never used leaves no trace."""
