@@ -242,6 +242,8 @@ class Session(Closing):
     def name(self, name: str | None) -> None:
         self._name = name
         self.log.note_change("name", name)
+        if self.log.catch_up is not None:  # it is one of earlier, which has its name without a prompt too
+            self.log.used = True
 
     @property
     def trouble(self) -> str:
