@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
+import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,7 +56,42 @@ def ids(store: SessionStore) -> list[str]:
     return [summary.id for summary in store.list()]
 
 
+@contextmanager
+def removed_before_it_is_looked_at(path: Path) -> Iterator[None]:
+    """What happens when somebody else removes a file between the list of a directory and a look at it."""
+
+    def remove(frame: object, event: str, called: object) -> None:
+        if event == "c_call" and isinstance(getattr(called, "__self__", None), os.DirEntry):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    before = sys.getprofile()
+    sys.setprofile(remove)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
 # --- what a list says -----------------------------------------------------------------------------------
+
+
+def test_a_session_that_is_deleted_meanwhile_costs_no_other(store: SessionStore, directory: Path) -> None:
+    write_journal(directory, "kept", SESSION_INIT, USER)
+    write_journal(directory, "gone", SESSION_INIT, USER)
+    with removed_before_it_is_looked_at(directory / "gone.jsonl"):
+        assert "kept" in ids(store)
+
+
+def test_trash_that_somebody_else_empties_meanwhile_is_no_failure(
+    store: SessionStore, directory: Path
+) -> None:
+    for name in ("first", "second"):
+        write_journal(directory, name, SESSION_INIT, USER)
+    store.delete("first")
+    (copy,) = (directory / ".trash").iterdir()
+    with removed_before_it_is_looked_at(copy):
+        store.delete("second")
+    assert ids(store) == []
 
 
 def test_a_session_without_a_snapshot_is_listed_from_its_journal(

@@ -155,6 +155,21 @@ async def test_the_creation_is_that_of_the_session_not_of_its_snapshot(tmp_path:
     assert saved.created_at == created
 
 
+async def test_a_new_name_stays_although_nothing_was_said(tmp_path: Path) -> None:
+    store = await record(tmp_path)
+    session = resume_session(store, "s-1", provider=ScriptedProvider(), options=OPTIONS)
+    session.name = "additions"
+    await session.shutdown()
+
+    assert (restore(store, "s-1").name, store.list()[0].name) == ("additions", "additions")
+    assert (await replay_session(store.journal_path("s-1"))).identical
+
+    fork = fork_session(store, "s-1", provider=ScriptedProvider(), options=OPTIONS)
+    fork.name = "another"
+    await fork.shutdown()
+    assert [each.id for each in store.list()] == ["s-1"]
+
+
 # --- forks -----------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from tests.support.processes import mark, read_fifo
 from robota.core.errors import AbortError, SessionBusyError
 from robota.core.events import TextDelta
 from robota.core.messages import HistoryEntry
+from robota.core.plugin import Plugin
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.testing import Stall, call
 from robota.tools.function_tool import tool
@@ -262,3 +263,25 @@ async def test_a_shutdown_that_is_cancelled_still_lets_the_session_go(tmp_path: 
     await studio.session.shutdown()
     studio.assert_journal_is_good()
     await assert_free(studio)
+
+
+async def test_a_shutdown_that_cannot_be_finished_lets_the_plugins_go(tmp_path: Path) -> None:
+    class Keeper(Plugin):
+        disposed = False
+
+        async def dispose(self) -> None:
+            self.disposed = True
+
+    keeper = Keeper()
+    os.mkfifo(tmp_path / "fifo")
+    stuck = {"SessionEnd": [run(f"echo > {tmp_path}/fifo; sleep 1000")]}
+    studio = Studio(tmp_path, "one", hooks=stuck, plugins=(keeper,))
+    await studio.session.run("hello")
+
+    ending = asyncio.create_task(studio.session.shutdown())
+    await read_fifo(tmp_path / "fifo")
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+
+    assert keeper.disposed

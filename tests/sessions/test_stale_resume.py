@@ -63,6 +63,24 @@ async def test_what_was_put_into_the_second_before_it_ran_comes_behind_that(tmp_
     assert [message.content for message in restore(store, "s-1").messages] == said
 
 
+@pytest.mark.parametrize(("named_here", "name"), [(None, "theirs"), ("ours", "ours")])
+async def test_a_name_that_the_first_gave_stays_unless_the_second_gives_another(
+    tmp_path: Path, named_here: str | None, name: str
+) -> None:
+    store = await record(tmp_path)
+    first, second = resume(store, "two"), resume(store, "three")
+    first.name = "theirs"
+    await first.run("second")
+    await first.shutdown()
+    if named_here is not None:
+        second.name = named_here
+
+    await second.run("third")
+    await second.shutdown()
+
+    assert (second.name, restore(store, "s-1").name, store.list()[0].name) == (name, name, name)
+
+
 async def test_while_the_first_is_at_work_the_second_is_told_who_has_it(tmp_path: Path) -> None:
     store = await record(tmp_path)
     first, second = resume(store, "two"), resume(store, "three")

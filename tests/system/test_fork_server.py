@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import anyio
 import pytest
@@ -165,3 +166,100 @@ async def test_variables_and_arguments_need_not_be_utf_8(
 async def test_a_command_that_the_system_cannot_start_is_a_sentence(workspace: Path) -> None:
     result = await run(make_tool(), f"echo {'x' * 200_000}", workspace)
     assert "could not start 'bash': Argument list too long; nothing was run." in result.text
+
+
+async def test_a_zero_byte_is_a_sentence(workspace: Path) -> None:
+    result = await run(make_tool(), "echo a\0b", workspace)
+    assert "could not start 'bash': embedded null byte; nothing was run." in result.text
+    assert "Traceback" not in result.text
+
+
+async def test_the_end_of_a_fork_ends_nothing_that_belongs_to_its_parent(workspace: Path) -> None:
+    code = f"""
+import anyio, os, sys
+from robota.core.tool import ToolContext
+from robota.tools.builtins.bash import bash_tool
+from robota.tools.sandbox.sandbox import Sandbox
+
+tool = bash_tool(sandbox=Sandbox("required", backends=["landlock"]))
+
+def run(command):
+    return anyio.run(tool.run, {{"command": command}}, ToolContext(cwd=sys.argv[1])).text
+
+before = run({LAUNCHER_PARENT!r}), run("ls -d $TMPDIR")
+child = os.fork()
+if child == 0:
+    print("another one", run({LAUNCHER_PARENT!r}) != before[0], flush=True)
+    sys.exit()
+os.waitpid(child, 0)
+print("the same", (run({LAUNCHER_PARENT!r}), run("ls -d $TMPDIR")) == before)
+"""
+    done = await anyio.run_process([sys.executable, "-c", code, str(workspace)])
+    assert done.stdout.decode().splitlines() == ["another one True", "the same True"]
+
+
+async def test_hidden_names_are_hidden_where_names_are_not_utf_8(workspace: Path) -> None:
+    hidden = workspace / os.fsdecode("ü".encode())
+    hidden.mkdir()
+    (hidden / "secret").write_text("content\n")
+    make = ["localedef", "-i", "en_US", "-f", "ISO-8859-1", str(workspace / "en_US.ISO-8859-1")]
+    try:
+        await anyio.run_process(make)
+    except (OSError, CalledProcessError):
+        pytest.skip("no such locale can be made here")
+    code = """
+import anyio, os, sys
+from robota.core.tool import ToolContext
+from robota.tools.builtins.bash import bash_tool
+from robota.tools.sandbox.sandbox import Sandbox
+
+hidden = os.path.join(sys.argv[1], os.fsdecode(b"\\xc3\\xbc"))
+sandbox = Sandbox("required", backends=["landlock"], deny_read=[hidden])
+print(sys.getfilesystemencoding())
+tool, context = bash_tool(sandbox=sandbox), ToolContext(cwd=sys.argv[1])
+print(anyio.run(tool.run, {"command": "cat */secret"}, context).text)
+"""
+    place = {"LOCPATH": str(workspace), "LC_ALL": "en_US.ISO-8859-1"}
+    done = await anyio.run_process([sys.executable, "-c", code, str(workspace)], env=os.environ | place)
+    said = done.stdout.decode("latin-1")
+    assert said.startswith("iso8859-1\n")
+    assert "Permission denied" in said
+    assert "content" not in said
+
+
+async def test_commands_go_on_where_no_more_can_be_started() -> None:
+    code = f"""
+import anyio, os, resource, tempfile
+from robota.core.tool import ToolContext
+from robota.tools.builtins.bash import bash_tool
+from robota.tools.processes import ProcessTable
+from robota.tools.sandbox.sandbox import Sandbox
+
+async def main(place):
+    async with ProcessTable() as table:
+        tool = bash_tool(table=table, sandbox=Sandbox("required", backends=["landlock"]))
+        async def run(command, **more):
+            return (await tool.run({{"command": command, **more}}, ToolContext(cwd=place))).text
+
+        server = int(await run({LAUNCHER_PARENT!r}))
+        os.mkfifo(f"{{place}}/ready")
+        await run("echo ready > ready; sleep 1000", run_in_background=True)
+        await anyio.Path(f"{{place}}/ready").read_text()
+        resource.prlimit(server, resource.RLIMIT_NPROC, (0, 0))
+        print(await run("echo works"))
+        print(len(table.running), os.path.exists(f"/proc/{{server}}"))
+
+with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+    os.environ["HOME"] = place
+    anyio.run(main, place)
+"""
+    user = 65_534 if os.getuid() == 0 else None  # the limit does not hold for root
+    command = [sys.executable, "-B", "-c"]
+    try:
+        await anyio.run_process([*command, "import robota"], user=user)
+    except (OSError, CalledProcessError):
+        pytest.skip("nobody but root can read this installation")
+    done = await anyio.run_process([*command, code], user=user, stderr=None)
+    assert done.stdout.decode().splitlines() == [
+        f"Error: Could not start {sys.executable!r}: Resource temporarily unavailable.", "1 True"
+    ]  # fmt: skip

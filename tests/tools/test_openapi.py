@@ -232,9 +232,11 @@ async def test_a_path_is_written_in_the_style_the_document_asks_for(
     assert request.target == f"/v1/x/{path}/y"
 
 
-async def test_a_label_cannot_climb_out_of_its_path() -> None:
-    spec = document("/x/{id}", parameters=[{"name": "id", "in": "path", "style": "label"}])
-    for value in ("", ".", []):
+@pytest.mark.parametrize("explode", [False, True])
+async def test_a_label_cannot_climb_out_of_its_path(explode: bool) -> None:
+    described = {"name": "id", "in": "path", "style": "label", "explode": explode}
+    spec = document("/x/{id}/y", parameters=[described])
+    for value in ("", ".", [], *([[""], ["", ""], ["."], {}] if explode else [])):
         result, requests = await call(spec, {"id": value})
         assert (result.ok, requests) == (False, [])
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -95,6 +96,36 @@ async def test_a_table_in_a_cancelled_scope_ends_everything_before_it_is_left(ma
             process = await table.start(sh("trap '' TERM; sleep 1000 & wait"), title="")
             scope.cancel()
     assert (process.status, running_with(mark)) == ("stopped", [])
+
+
+async def test_a_task_that_is_cancelled_while_it_closes_a_table_leaves_nothing_running(
+    fifo: Path, tmp_path: Path, mark: str
+) -> None:
+    closing = asyncio.Event()
+
+    async def work() -> None:
+        async with ProcessTable() as table:
+            await table.start(
+                sh("trap '' TERM; echo > fifo; sleep 1000 & wait; wait", tmp_path), title="stubborn"
+            )
+            await read_fifo(fifo)
+            closing.set()
+
+    task = asyncio.create_task(work())
+    await closing.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert running_with(mark) == []
+
+
+def test_a_table_may_be_full_in_one_loop_after_another() -> None:
+    table = ProcessTable(limit=2)
+
+    async def run_many() -> set[int | None]:
+        return {each.exit_code for each in await asyncio.gather(*(table.run(sh("true")) for _ in range(4)))}
+
+    assert [asyncio.run(run_many()) for _ in range(2)] == [{0}, {0}]
 
 
 async def test_a_closed_table_starts_nothing() -> None:

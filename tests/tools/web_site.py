@@ -52,20 +52,28 @@ class Site:
         self.hung_up = asyncio.Event()
         """A client left before it had everything."""
         self._tls = tls
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
+        self._server = await asyncio.start_server(self._begin, "127.0.0.1", 0, ssl=self._tls)
         self.port: int = self._server.sockets[0].getsockname()[1]
         self.origin = f"http://127.0.0.1:{self.port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
+        for each in tuple(self._serving):  # newer Pythons wait for those that never answer
+            each.cancel()
         await self._server.wait_closed()
 
     @property
     def paths(self) -> list[str]:
         return [request.target for request in self.requests]
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def send(data: bytes) -> None:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import IO, Protocol, TypeAlias, cast
+from typing import IO, Protocol, TypeAlias, TypeVar, cast
 
 import anyio
 from msgspec import Struct
@@ -42,6 +42,7 @@ OUTPUT_LIMIT = 64 * 1024
 
 _LAST_RESORT_SECONDS = 1.0
 
+T = TypeVar("T")
 OnOutput: TypeAlias = Callable[[int, bytes], None]
 """Called with the descriptor (1 or 2) and the bytes, as they come."""
 
@@ -118,7 +119,7 @@ async def run_process(
     try:
         # Interrupted half-way, asyncio kills the child alone and waits until the last of its own children
         # has let go of the pipes, which may be never.
-        error = await _to_its_end(_start(child, argv, cwd, variables, stdin, start))
+        error = await to_its_end(_start(child, argv, cwd, variables, stdin, start))
         if error is None:
             if on_start is not None:
                 on_start()
@@ -138,8 +139,8 @@ async def run_process(
     return _describe(child, timed_out=timed_out, duration=time.monotonic() - started, error=error)
 
 
-async def _to_its_end(work: Coroutine[object, object, str | None]) -> str | None:
-    """Do what takes only some turns of the loop and must not stay half done, although we are cancelled."""
+async def to_its_end(work: Coroutine[object, object, T]) -> T:
+    """Do what does not take long and must not stay half done, although we are cancelled."""
     task, cancelled = asyncio.ensure_future(work), None
     while not task.done():
         try:

@@ -80,12 +80,14 @@ def take_up(session: Session, start: SessionStart) -> None:
     """Have what waits for the model and what others keep in the record, and be ready to catch up."""
     session.inbox.learn(start.inbox)
     session.kept.values |= start.kept
-    session.log.catch_up = partial(catch_up, session)
+    session.log.catch_up = partial(catch_up, session, start.name)
 
 
-def catch_up(session: Session, start: SessionStart) -> None:
+def catch_up(session: Session, old_name: str | None, start: SessionStart) -> None:
     """Take over what others did to the session after this one was restored; its conversation is there."""
     past = session.past
+    if session.name == old_name:  # else it was named here, and that is the later one
+        session.name = start.name
     past.results |= start.results
     past.cut = start.cut if past.cut is not None else None
     recall_usage(session, start)

@@ -242,6 +242,8 @@ class Session(Closing):
     def name(self, name: str | None) -> None:
         self._name = name
         self.log.note_change("name", name)
+        if self.log.catch_up is not None:  # it is one of earlier, which has its name without a prompt too
+            self.log.used = True
 
     @property
     def trouble(self) -> str:
@@ -426,9 +428,11 @@ class Session(Closing):
         if self._ended is not None:
             await self._ended.wait()
         self._ending = self._ending or asyncio.Lock()
-        async with self._ending:  # whoever comes second waits for the first
-            await self._end(reason)
-        await self.agent.aclose()
+        try:
+            async with self._ending:  # whoever comes second waits for the first
+                await self._end(reason)
+        finally:
+            await self.agent.aclose()
 
     async def _end(self, reason: str) -> None:
         """Say that it is over, save, fire `SessionEnd`. A session that was never used leaves no trace."""

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from robota._lazy_pattern import lazy_pattern
 from robota.core.errors import ConfigurationError, ToolExecutionError, describe_exception
 from robota.core.plain_text import looks_binary, to_plain_text
-from robota.core.process import Capture, OnOutput, ProcessResult, Start, run_process
+from robota.core.process import Capture, OnOutput, ProcessResult, Start, run_process, to_its_end
 
 PROCESS_LIMIT = 8
 """Processes of one table at a time; all but one of them may be in the background."""
@@ -162,14 +162,14 @@ class ProcessTable:
     leaving it ends them all.
     """
 
-    __slots__ = ("_count", "_limit", "_log_limit", "_processes", "_slots", "_tasks", "on_start")
+    __slots__ = ("_count", "_limit", "_log_limit", "_made_slots", "_processes", "_tasks", "on_start")
 
     def __init__(self, *, limit: int = PROCESS_LIMIT, log_limit: int = LOG_LIMIT) -> None:
         if limit < 2:  # one of them is kept for the foreground
             raise ConfigurationError(f"A process table needs room for at least two processes, not {limit}.")
         self._limit = limit
         self._log_limit = log_limit
-        self._slots = asyncio.Semaphore(limit)
+        self._made_slots: anyio.Semaphore | None = None
         self._tasks: set[asyncio.Task[None]] | None = None
         """Of the processes in the background; `None` while the table is not open. No task group of anyio's: a
         session opens its table before it is known whether anything will run, and loading one takes as long as
@@ -190,8 +190,15 @@ class ProcessTable:
         if tasks:
             for process in self.running:
                 process._scope.cancel()
-            with anyio.CancelScope(shield=True):  # a cancelled scope around us leaves none behind
-                await asyncio.wait(tasks)
+            with anyio.CancelScope(shield=True):  # whoever is cancelled meanwhile leaves none behind
+                await to_its_end(asyncio.wait(tuple(tasks)))  # it empties meanwhile
+
+    @property
+    def _slots(self) -> anyio.Semaphore:
+        """Made with the first process, for the same reason; unlike asyncio's it may wait in one loop after
+        another."""
+        self._made_slots = self._made_slots or anyio.Semaphore(self._limit)
+        return self._made_slots
 
     @property
     def processes(self) -> tuple[BackgroundProcess, ...]:

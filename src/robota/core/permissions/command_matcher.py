@@ -128,7 +128,8 @@ class CommandMatcher:
         if reading.unsettled or self._why_unknown() is not None:
             return rules.rules
         command, denied = self._command or "", together.denied
-        if not together.may_concern(command, names):
+        stays = reading.directory in (None, self._call.place.cwd)  # else it begins with a `cd` of ours
+        if stays and not together.may_concern(command, names):
             return together.others
         for texts in ((command, command.strip()), reading.texts, reading.started, reading.perhaps):
             for text in texts:

@@ -176,6 +176,8 @@ def scan_sessions(directory: str) -> dict[str, Marks]:
                 id, _, kind = entry.name.rpartition(".")
                 if kind in ("json", "jsonl"):
                     status, marks = _stat(entry), found.get(id, _NO_FILES)
+                    if status is None:
+                        continue
                     seen = (status.st_mtime_ns, status.st_size, status.st_ino)
                     found[id] = (*seen, *marks[3:]) if kind == "json" else (*marks[:3], *seen[:2])
                 elif kind == "tmp" and id.startswith("."):
@@ -235,11 +237,14 @@ def _summary_of(row: tuple[Json, ...]) -> SessionSummary:
     return SessionSummary(id=row[0], size=size, has_journal=row[5] >= 0, **told)
 
 
-def _stat(entry: os.DirEntry[str]) -> os.stat_result:
-    try:
+def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """None of a file that somebody removed meanwhile: the other sessions are still there."""
+    with suppress(OSError):  # a link that leads nowhere, or to itself
         return entry.stat()
-    except OSError:  # a link that leads nowhere or to itself, or a file that was removed meanwhile
+    try:
         return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def _remove_abandoned(entry: os.DirEntry[str]) -> None:

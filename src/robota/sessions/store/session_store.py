@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Raw, Struct
@@ -305,10 +306,10 @@ def _remove_old(trash: str) -> None:
     import shutil  # noqa: PLC0415 - rare
 
     oldest = time.time() - _SECONDS_KEPT
-    with os.scandir(trash) as entries:
-        outdated = [entry.path for entry in entries if entry.stat(follow_symlinks=False).st_mtime < oldest]
-    for path in outdated:
-        shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError), os.scandir(trash) as entries:  # others empty it too; the session is deleted
+        for entry in entries:
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _not_deleted(directory: str, id: str, error: OSError, restored: bool = True) -> StorageError:

@@ -106,12 +106,11 @@ def _escape(text: str, keep: str = "") -> str:
 
 
 def _path_text(parameter: Parameter, value: Json) -> str:
-    if parameter.style in ("label", "matrix") and not parameter.as_json:
-        return _prefixed(parameter, value)
-    text = _joined(parameter, value, "=")
+    prefixed = parameter.style in ("label", "matrix") and not parameter.as_json
+    text = _prefixed(parameter, value) if prefixed else _joined(parameter, value, "=")
     # With these, alone or beside one another, the path would be another one.
     if text in ("", ".", ".."):
-        raise CallError(f"the path parameter {parameter.argument!r} cannot be {text!r}")
+        raise CallError(f"the path parameter {parameter.argument!r} cannot be {encode(value).decode()}")
     return text
 
 
@@ -124,8 +123,6 @@ def _prefixed(parameter: Parameter, value: Json) -> str:
     if parameter.explode and isinstance(value, dict):
         return "".join(f"{before}{_escape(key)}={_escape(_plain(one))}" for key, one in value.items())
     text = _joined(parameter, value, "=")
-    if before == "." and text in ("", "."):
-        raise CallError(f"the path parameter {parameter.argument!r} cannot be {text!r}")
     return f"{own}{text}" if text or before == "." else f";{name}"
 
 

@@ -67,6 +67,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def serve() -> NoReturn:
     """Fork a launcher for each request on descriptor 0, until whoever sends them is gone."""
+    os.setsid()  # not every build of Python can have this done where it starts a process
     _close_inherited()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for launchers: they report themselves
     requests = _socket.socket(fileno=0)
@@ -75,7 +76,7 @@ def serve() -> NoReturn:
         received, descriptors = _receive(requests)
         if not received:
             os._exit(0)
-        if os.fork() == 0:
+        if _fork(descriptors) == 0:
             _launch(descriptors, own)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -95,6 +96,15 @@ def _receive(requests: _socket.socket) -> tuple[bytes, list[int]]:
     return data, list(memoryview(packed).cast("i"))
 
 
+def _fork(descriptors: list[int]) -> int:
+    try:
+        return os.fork()
+    except OSError as error:  # there are too many processes; what runs already goes on
+        for report in descriptors[-1:]:
+            _report(report, error.strerror or str(error))
+        return -1
+
+
 def _launch(descriptors: list[int], server: int) -> NoReturn:
     """Run the command of a request in a session of its own; nothing of it outlives the server."""
     request, *streams, report = descriptors
@@ -102,7 +112,7 @@ def _launch(descriptors: list[int], server: int) -> NoReturn:
         os.dup2(stream, descriptor)
         os.close(stream)
     with open(request, "rb") as file:
-        policy, command, directory, environment = marshal.load(file)
+        places, command, directory, environment = marshal.load(file)
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
@@ -110,7 +120,9 @@ def _launch(descriptors: list[int], server: int) -> NoReturn:
     except OSError as error:
         _report(report, f"{error.strerror}: {os.fsdecode(directory)!r}")
         os._exit(REFUSED)
-    _report(report, str(os.getpid()))
+    if not _report(report, str(os.getpid())):
+        os._exit(REFUSED)
+    policy = {option: list(map(os.fsdecode, paths)) for option, paths in places.items()}
     try:
         status = _run(policy, command, environment, server)
     except OSError as error:
@@ -120,11 +132,13 @@ def _launch(descriptors: list[int], server: int) -> NoReturn:
     os._exit(0)
 
 
-def _report(descriptor: int, line: str) -> None:
+def _report(descriptor: int, line: str) -> bool:
+    """Whether anybody wants to know."""
     try:
         os.write(descriptor, f"{line}\n".encode("utf-8", "surrogateescape"))
-    except BrokenPipeError:  # nobody wants to know any more
-        return
+    except BrokenPipeError:
+        return False
+    return True
 
 
 def _run(
@@ -171,6 +185,8 @@ def _execute(command: list[bytes], environment: dict[bytes, bytes]) -> str:
             continue
         except OSError as error:
             reason = error.strerror or str(error)
+        except ValueError as error:  # a zero byte, or a variable without a name
+            return str(error)
     return reason
 
 

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import IO
 
@@ -35,6 +35,9 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._requests: socket.socket | None = None
+        self._owner = 0
+        """The process that started it: after a fork the new process needs its own."""
+        self._end: Callable[[], object] | None = None
 
     async def start(
         self,
@@ -49,7 +52,7 @@ class ForkServer:
         """Start a program as `loop.subprocess_exec` does. Raises OSError when that cannot be done."""
         request = marshal.dumps(
             (
-                {option: list(paths) for option, paths in policy.items()},
+                {option: list(map(os.fsencode, paths)) for option, paths in policy.items()},
                 list(map(os.fsencode, argv)),
                 os.fsencode(cwd or os.getcwd()),
                 {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
@@ -74,10 +77,13 @@ class ForkServer:
         return await _Launched(protocol, ends).begin()
 
     def _send(self, descriptors: Sequence[int]) -> None:
-        if self._requests is not None:
-            with suppress(BrokenPipeError, ConnectionResetError):  # somebody has ended it
+        if self._requests is not None and self._owner == os.getpid():
+            with suppress(BrokenPipeError, ConnectionResetError):
                 socket.send_fds(self._requests, [b"+"], descriptors)
                 return
+        self._requests = None
+        if self._end is not None:  # somebody has ended it, or it belongs to whom we were forked from
+            self._end()
         self._requests = self._open()
         socket.send_fds(self._requests, [b"+"], descriptors)
 
@@ -94,17 +100,20 @@ class ForkServer:
                     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                     (os.POSIX_SPAWN_DUP2, 1, 2),
                 ],
-                setsid=True,
             )
-        weakref.finalize(self, _close, ours, pid)
+        self._owner = os.getpid()
+        self._end = weakref.finalize(self, _close, ours, pid, self._owner)
         return ours
 
 
-def _close(requests: socket.socket, pid: int) -> None:
+def _close(requests: socket.socket, pid: int, owner: int) -> None:
     requests.close()
-    with suppress(ProcessLookupError, ChildProcessError):  # somebody else may have waited for it
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    if os.getpid() != owner:
+        return
+    with suppress(ChildProcessError):  # somebody else has waited for it: the number is no longer its own
+        if os.waitpid(pid, os.WNOHANG)[0] == 0:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 class _Launched(asyncio.SubprocessTransport):
@@ -125,8 +134,10 @@ class _Launched(asyncio.SubprocessTransport):
         self._loop.add_reader(report, named.set)
         try:
             await named.wait()
-        finally:
-            self._loop.remove_reader(report)
+        except BaseException:
+            self.close()  # the launcher finds nobody to report to, and starts nothing
+            raise
+        self._loop.remove_reader(report)
         line = os.read(report.fileno(), _BLOCK)
         number, _, self._report = line.partition(b"\n")
         if not number.isdigit():

@@ -105,7 +105,7 @@ class Sandbox:
             home=self._home,
         )
         self._lasting = Placeholders()
-        weakref.finalize(self, self._lasting.release)
+        weakref.finalize(self, _unless_forked, os.getpid(), self._lasting.release)
         self._caches: Caches | None = None
         self._found: tuple[Backend | None, str] | None = None
         self._lock = asyncio.Lock()
@@ -246,8 +246,14 @@ class Sandbox:
             from tempfile import mkdtemp  # noqa: PLC0415 - with the first command
 
             self._tmp = mkdtemp(prefix="robota-")
-            weakref.finalize(self, remove_tree, self._tmp)
+            weakref.finalize(self, _unless_forked, os.getpid(), remove_tree, self._tmp)
         return self._tmp
+
+
+def _unless_forked(owner: int, action: Callable[..., object], *arguments: object) -> None:
+    """What a process cleans up at its end is not for its forks to clean up at theirs."""
+    if os.getpid() == owner:
+        action(*arguments)
 
 
 def _let_go(policy: SandboxPolicy, placeholders: Placeholders) -> list[str]:
