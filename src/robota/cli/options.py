@@ -167,14 +167,14 @@ def add_prompt(options: Options, words: list[str]) -> str:
             raise UsageError("With --input-format stream-json prompts come on standard input: leave it out.")
         return ""
     prompt = "".join(words)
-    if options.no_tui and not options.print_mode and sys.stdin is not None:
+    if options.no_tui and not options.print_mode:
         return prompt  # line mode takes prompts from a pipe one by one, as it does from a terminal
-    if sys.stdin is not None and not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         piped = _read_bounded()
         prompt = f"{piped.rstrip()}\n\n{prompt}" if piped.strip() and prompt else prompt or piped
     if options.print_mode and not prompt.strip():
         raise UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
-    if not options.print_mode and (sys.stdin is None or not sys.stdin.isatty()):
+    if not options.print_mode and not sys.stdin.isatty():
         raise UsageError("This is not a terminal: use robota -p PROMPT to run one prompt.")
     return prompt
 
