@@ -122,7 +122,10 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
     _check_together(reading)
     return Options(
         **{name: value for name, value in values.items() if name in _AS_THEY_ARE},  # type: ignore[arg-type]
-        debug=reading.text("debug_file") or "debug" in values,
+        debug=reading.text("debug_file") or "debug" in values or "debug_to_stderr" in values,
+        permission_prompt_tool=None
+        if values.get("permission_prompts") == "none"
+        else reading.text("permission_prompt_tool"),
         name=" ".join((reading.text("name") or "").split()) or None,  # in one line, as /rename has it
         max_turns=reading.whole_number("max_turns", 0) or 0,
         context_window=reading.whole_number("context_window", LEAST_WINDOW),
@@ -155,8 +158,8 @@ _AS_THEY_ARE = frozenset((
     "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
     "verbose", "no_tui", "continue_last", "resume", "fork", "no_save", "worktree", "attach",
     "provider",
-    "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "sandbox",
-    "auto_allow", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "agent",
+    "model", "base_url", "effort", "language", "trust", "sandbox", "auto_allow",
+    "session_mirror", "resume_at", "resume_drops", "reset", "yes", "agent",
 ))  # fmt: skip
 
 
