@@ -285,6 +285,32 @@ def test_the_prompt_is_written_on_in_an_editor(tmp_path: Path) -> None:
     assert last_prompt(server) == "begin and more"
 
 
+@pytest.mark.parametrize(
+    ("editor", "said"),
+    [
+        ("false", "The editor 'false' ended with 1"),
+        ('"vi', "cannot be started (No closing quotation)"),
+        ("/no/such/editor", "cannot be started (No such file or directory)"),
+        ("rm", "cannot be used (No such file or directory)"),
+        ("sh -c 'printf \\\\377 > $0'", "cannot be used (it is not UTF-8 text)"),
+    ],
+)
+def test_an_editor_that_fails_leaves_the_prompt_as_it_was(tmp_path: Path, editor: str, said: str) -> None:
+    with (
+        ModelServer("Yes.").in_thread() as server,
+        open_terminal(tmp_path, server, VISUAL=editor, columns=150) as terminal,
+    ):
+        ready(terminal)
+        terminal.type("begin\x07")
+        terminal.until(said)
+        terminal.until("> begin")
+        terminal.type(" again\r")
+        terminal.until("Yes.")
+        assert terminal.text.count("✗") == 1
+
+    assert last_prompt(server) == "begin again"
+
+
 def test_vim_keys_are_there_by_setting(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
