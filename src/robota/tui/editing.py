@@ -119,17 +119,17 @@ class Editing:
     def paste(self, text: str) -> None:
         """A long text is folded, an image file that was dropped is attached."""
         image = dropped_image(text)
-        self.buffer.insert_text(self.pastes.fold(text) if image is None else self.images.add(*image))
+        self.buffer.insert_text(self.pastes.fold(text) if image is None else self.images.add(image))
 
     def paste_image(self) -> None:
         self._app.spawn(self._paste_image())
 
     async def _paste_image(self) -> None:
-        data = await asyncio.to_thread(clipboard_image)
-        if data is None:
+        image = await asyncio.to_thread(clipboard_image)
+        if image is None:
             self._app.hint(self._app.words("no-image"))
         else:
-            self.buffer.insert_text(self.images.add(data, "image/png"))
+            self.buffer.insert_text(self.images.add(image))
 
     def edit(self) -> None:
         """Write on in `$VISUAL` or `$EDITOR`."""
