@@ -91,6 +91,23 @@ def test_a_file_is_found_behind_an_at_sign_and_goes_along(tmp_path: Path) -> Non
     assert "SECRET_OF_THE_FACTORY" in last_prompt(server)
 
 
+def test_a_file_with_brackets_in_its_name_goes_along(tmp_path: Path) -> None:
+    """As routes of web frameworks have them."""
+    (tmp_path / "app" / "[id]").mkdir(parents=True)
+    (tmp_path / "app" / "[id]" / "page.tsx").write_text("THE_PAGE_OF_ONE")
+    with ModelServer("Seen.").in_thread() as server, open_terminal(tmp_path, server) as terminal:
+        ready(terminal)
+        terminal.press("look at @page")
+        terminal.until(lambda seen: typed(seen) == "> look at @page" and "[id]/page.tsx" in seen.text)
+        terminal.type("\t\r")
+        terminal.until('> look at @"app/[id]/page.tsx"')
+        terminal.type("\r")
+        terminal.until("Seen.")
+        idle(terminal)
+
+    assert "THE_PAGE_OF_ONE" in last_prompt(server)
+
+
 def test_a_shell_line_runs_in_the_session(tmp_path: Path) -> None:
     with ModelServer("I see it.").in_thread() as server, open_terminal(tmp_path, server) as terminal:
         ready(terminal)

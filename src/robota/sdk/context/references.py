@@ -225,6 +225,15 @@ class _Expansion:
         return "\n".join((*names[:MAX_NAMES], *more))
 
 
+def refer_to(path: str) -> str:
+    """How a prompt names a file; empty for a name that it has no way to write."""
+    for spelling in (f"@{path}", f'@"{path}"'):
+        found = _REFERENCE.fullmatch(spelling)
+        if found is not None and path == (found["quoted"] or found["plain"].replace("\\ ", " ")):
+            return spelling
+    return ""
+
+
 def read_image(data: bytes) -> ImagePart | None:
     """A picture that models take; `None` for what is none, is damaged or too large."""
     medium = recognise(data, len(data))
