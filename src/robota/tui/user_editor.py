@@ -43,11 +43,14 @@ def edit_text(text: str) -> str:
             with open(path, "w", encoding="utf-8", errors="replace") as stream:
                 stream.write(text)
             if code := run_editor(editor, path):
-                raise ConfigurationError(f"The editor {editor!r} ended with {code}: the text is as it was.")
+                raise ConfigurationError(f"The editor {editor!r} ended with {code}: the prompt is as it was.")
             with open(path, encoding="utf-8") as stream:
                 return stream.read()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+    except UnicodeDecodeError as error:
         raise ConfigurationError(
-            f"What {editor!r} was to write in cannot be used ({why}): the text is as it was."
+            f"What {editor!r} wrote is not UTF-8 text: the prompt is as it was."
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"What {editor!r} was to write in cannot be used ({error.strerror}): the prompt is as it was."
         ) from error
