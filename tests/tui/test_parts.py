@@ -113,6 +113,14 @@ async def test_a_question_with_little_room_shows_what_it_is_about_and_the_marked
     assert "› n  No" in rows
 
 
+async def test_answers_that_are_out_of_sight_are_counted() -> None:
+    question = PermissionQuestion(tool_name="Bash", tool_input={"command": "ls"}, cwd="/", rule="Bash(ls)")
+    dialog = permission_dialog(question, WORDS, 12)
+    last = dialog_rows(dialog, WORDS, 60, 6, armed=True)[-1]
+
+    assert "".join(text for _, text, *_ in last).startswith("↑3 ↓1 Up, Down and Enter")
+
+
 async def test_all_answers_are_in_sight_on_a_small_screen() -> None:
     command = "cat /etc/passwd | sort > out.txt && rm -rf build"
     question = PermissionQuestion(
