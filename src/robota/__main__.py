@@ -27,7 +27,8 @@ def main() -> None:
     if sys.stdin is None:
         import os  # noqa: PLC0415 - rare
 
-        os.open(os.devnull, os.O_RDONLY)  # or the next file that is opened is what others take for the input
+        # Or the next file that is opened is what others take for the input.
+        sys.stdin = open(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")  # noqa: SIM115 - lives with us
     gc.set_threshold(ALLOCATIONS, 10, 10)
     gc.callbacks.append(keep_what_is_loaded)
     try:

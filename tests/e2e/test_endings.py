@@ -92,6 +92,29 @@ def test_piped_bytes_that_are_no_text_cause_no_traceback(tmp_path: Path) -> None
     assert (process.returncode, asked) == (0, "\ufffd\ufffd caf\ufffd\n\nwhat is it?")
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("doctor", "robota setup"),
+        ("auth set x", "No key came"),
+        ("setup", "--local"),
+        ("tour", "in a terminal"),
+    ],
+)
+def test_an_input_that_is_closed_is_an_empty_one(tmp_path: Path, command: str, words: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m robota {command} <&-"],
+        cwd=tmp_path,
+        env=environment(HOME=str(tmp_path), ROBOTA_HOME=str(tmp_path / "home")),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert words in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_key_of_blanks_is_a_missing_one(tmp_path: Path) -> None:
     done = robota("-p", "x", "--provider", "anthropic", cwd=tmp_path, ANTHROPIC_API_KEY="   ")
 

@@ -187,6 +187,27 @@ def test_all_that_is_asked_nothing_about(tmp_path: Path) -> None:
         (tmp_path / "made").unlink()
 
 
+def test_a_host_may_say_that_nobody_is_asked(tmp_path: Path) -> None:
+    with (
+        ModelServer([call("Bash", command="touch made")], "Pity.").in_thread() as server,
+        driven(
+            "--permission-prompt-tool=stdio", "--permission-prompts=none", cwd=tmp_path, server=server
+        ) as host,
+    ):
+        assert len(host.ask("go")["permission_denials"]) == 1
+
+    assert not (tmp_path / "made").exists()
+
+
+def test_what_goes_on_is_told_on_stderr(tmp_path: Path) -> None:
+    with (
+        ModelServer("Ok.").in_thread() as server,
+        driven("--debug-to-stderr", cwd=tmp_path, server=server) as host,
+    ):
+        host.ask("go")
+        assert "run_start" in host.finish()[1]
+
+
 def test_what_goes_on_is_written_to_a_file(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     with (

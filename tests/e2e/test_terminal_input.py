@@ -91,6 +91,23 @@ def test_a_file_is_found_behind_an_at_sign_and_goes_along(tmp_path: Path) -> Non
     assert "SECRET_OF_THE_FACTORY" in last_prompt(server)
 
 
+def test_a_file_with_brackets_in_its_name_goes_along(tmp_path: Path) -> None:
+    """As routes of web frameworks have them."""
+    (tmp_path / "app" / "[id]").mkdir(parents=True)
+    (tmp_path / "app" / "[id]" / "page.tsx").write_text("THE_PAGE_OF_ONE")
+    with ModelServer("Seen.").in_thread() as server, open_terminal(tmp_path, server) as terminal:
+        ready(terminal)
+        terminal.press("look at @page")
+        terminal.until(lambda seen: typed(seen) == "> look at @page" and "[id]/page.tsx" in seen.text)
+        terminal.type("\t\r")
+        terminal.until('> look at @"app/[id]/page.tsx"')
+        terminal.type("\r")
+        terminal.until("Seen.")
+        idle(terminal)
+
+    assert "THE_PAGE_OF_ONE" in last_prompt(server)
+
+
 def test_a_shell_line_runs_in_the_session(tmp_path: Path) -> None:
     with ModelServer("I see it.").in_thread() as server, open_terminal(tmp_path, server) as terminal:
         ready(terminal)
@@ -283,6 +300,32 @@ def test_the_prompt_is_written_on_in_an_editor(tmp_path: Path) -> None:
         idle(terminal)
 
     assert last_prompt(server) == "begin and more"
+
+
+@pytest.mark.parametrize(
+    ("editor", "said"),
+    [
+        ("false", "The editor 'false' ended with 1"),
+        ('"vi', "cannot be started (No closing quotation)"),
+        ("/no/such/editor", "cannot be started (No such file or directory)"),
+        ("rm", "cannot be used (No such file or directory)"),
+        ("sh -c 'printf \\\\377 > $0'", "is not UTF-8 text"),
+    ],
+)
+def test_an_editor_that_fails_leaves_the_prompt_as_it_was(tmp_path: Path, editor: str, said: str) -> None:
+    with (
+        ModelServer("Yes.").in_thread() as server,
+        open_terminal(tmp_path, server, VISUAL=editor, columns=150) as terminal,
+    ):
+        ready(terminal)
+        terminal.type("begin\x07")
+        terminal.until(said)
+        terminal.until("> begin")
+        terminal.type(" again\r")
+        terminal.until("Yes.")
+        assert terminal.text.count("✗") == 1
+
+    assert last_prompt(server) == "begin again"
 
 
 def test_vim_keys_are_there_by_setting(tmp_path: Path) -> None:

@@ -73,6 +73,18 @@ def test_a_person_types_a_prompt_in_a_real_terminal_and_reads_the_answer(
     assert model_requests(server)[0].body["messages"][-1]["content"] == "안녕 hello"
 
 
+def test_what_was_only_drawn_stays_out_of_the_scrollback(tmp_path: Path, server: ModelServer) -> None:
+    terminal = open_screen(tmp_path, server)  # which begins at the top of the screen
+    try:
+        send(terminal, "hello")
+        terminal.wait_for("Hello from the model.")
+        everything = terminal.call("capture-pane", "-p", "-S", "-")
+    finally:
+        terminal.close()
+
+    assert everything.count("Context:") == 1
+
+
 def open_screen(cwd: Path, server: ModelServer) -> Tmux:
     command = (
         f"env ROBOTA_BASE_URL={server.url}/v1 ROBOTA_MODEL=scripted {shlex.quote(sys.executable)} -m robota"

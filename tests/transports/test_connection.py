@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +324,7 @@ async def test_an_update_that_cannot_be_read_refuses_the_call(project: Path) -> 
     [
         ({"behavior": "Allow"}, "the `behavior` 'Allow', which is neither allow nor deny"),
         (None, "the `behavior` None, which is neither allow nor deny"),
+        ({"behavior": "allow", "updatedInput": "a.txt"}, "an `updatedInput` that is no object"),
         (
             {
                 "behavior": "allow",
@@ -373,6 +375,74 @@ async def test_a_plan_is_put_to_the_host_and_its_mode_counts(project: Path) -> N
         await host.until("result")
 
     assert (project / "a.txt").exists()
+
+
+async def test_words_of_a_host_that_does_not_answer_reach_the_model(project: Path) -> None:
+    questions = [{"question": "Which?", "options": ["tea", "coffee"]}, {"question": "When?"}]
+    script = ScriptedProvider([call("AskUserQuestion", questions=questions)], "Fine.")
+    async with connected(script, project, ASKING) as host:
+        host.prompt("ask me")
+        host.answer(await host.until("can_use_tool"), {"behavior": "deny", "message": "Neither: use water."})
+        await host.until("result")
+
+    told = json.loads(host.shown("user")[0]["message"]["content"][0]["content"])
+    assert told == {
+        "answers": {},
+        "dismissed": "Which?",
+        "cancelled": ["When?"],
+        "said": "Neither: use water.",
+    }
+
+
+async def test_a_plan_that_the_host_changed_is_the_one_that_counts(project: Path) -> None:
+    leave = call("ExitPlanMode", plan="Write a.txt.")
+    async with connected(ScriptedProvider([leave], "Done."), project, ASKING, permission_mode="plan") as host:
+        host.prompt("plan it")
+        host.answer(
+            await host.until("can_use_tool"), {"behavior": "allow", "updatedInput": {"plan": "Write b.txt."}}
+        )
+        await host.until("result")
+
+    told = host.shown("user")[0]["message"]["content"][0]["content"]
+    assert told.endswith("The plan, as they changed it:\nWrite b.txt.")
+
+
+async def test_rules_that_come_with_a_plan_count(project: Path) -> None:
+    leave = call("ExitPlanMode", plan="Write a.txt.")
+    update = {"type": "addRules", "rules": [{"toolName": "Write"}], "behavior": "allow"}
+    async with connected(
+        ScriptedProvider([leave], [WRITE], "Done."), project, ASKING, permission_mode="plan"
+    ) as host:
+        host.prompt("plan it")
+        host.answer(await host.until("can_use_tool"), {"behavior": "allow", "updatedPermissions": [update]})
+        await host.until("result")
+
+    assert (project / "a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("updates", "words"),
+    [
+        (5, "updatedPermissions is a list"),
+        (
+            [{"type": "setMode", "mode": "acceptEdits"}, {"type": "setMode", "mode": "yolo"}],
+            "There is no permission mode 'yolo'",
+        ),
+    ],
+)
+async def test_updates_of_a_plan_that_cannot_be_read_leave_plan_mode_on(
+    project: Path, updates: Any, words: str
+) -> None:
+    leave = call("ExitPlanMode", plan="Write a.txt.")
+    async with connected(ScriptedProvider([leave], "Pity."), project, ASKING, permission_mode="plan") as host:
+        host.prompt("plan it")
+        host.answer(await host.until("can_use_tool"), {"behavior": "allow", "updatedPermissions": updates})
+        await host.until("result")
+        host.prompt("and now?")
+        await host.until("result")
+
+    assert words in host.shown("user")[0]["message"]["content"][0]["content"]
+    assert [frame["permissionMode"] for frame in host.shown("init")] == ["plan", "plan"]
 
 
 async def test_a_question_of_a_subagent_names_it_and_a_no_with_interrupt_ends_the_turn(project: Path) -> None:
@@ -521,6 +591,15 @@ async def test_a_mode_and_a_model_count_from_the_next_call_on(project: Path) -> 
     assert (project / "a.txt").exists()
     assert [frame["message"]["model"] for frame in host.shown("assistant")] == ["second", "second", "first"]
     assert [frame["model"] for frame in host.shown("init")] == ["second", "first"]
+
+
+async def test_how_long_to_think_has_no_effect_and_is_told(project: Path) -> None:
+    async with connected(ScriptedProvider("Hello."), project) as host:
+        answer = await host.request("set_max_thinking_tokens", max_thinking_tokens=2000)
+
+    assert (answer["subtype"], answer["response"]) == ("success", {})
+    (told,) = host.shown("informational")
+    assert told["content"] == "set_max_thinking_tokens takes no effect: use --effort."
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import json
 import os
@@ -110,6 +111,14 @@ async def test_a_question_with_little_room_shows_what_it_is_about_and_the_marked
     assert len(rows) <= room
     assert "  | ls" in rows
     assert "› n  No" in rows
+
+
+async def test_answers_that_are_out_of_sight_are_counted() -> None:
+    question = PermissionQuestion(tool_name="Bash", tool_input={"command": "ls"}, cwd="/", rule="Bash(ls)")
+    dialog = permission_dialog(question, WORDS, 12)
+    last = dialog_rows(dialog, WORDS, 60, 6, armed=True)[-1]
+
+    assert "".join(text for _, text, *_ in last).startswith("↑3 ↓1 Up, Down and Enter")
 
 
 async def test_all_answers_are_in_sight_on_a_small_screen() -> None:
@@ -329,12 +338,15 @@ def test_long_pastes_are_folded_and_unfolded() -> None:
     assert pastes.fold(long) == "[Pasted text #3 +21 lines]"
 
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+
+
 def test_an_image_goes_along_while_its_mark_is_there(tmp_path: Path) -> None:
     path = tmp_path / "my picture.png"
-    path.write_bytes(b"\x89PNG")
+    path.write_bytes(base64.b64decode(PNG))
     images = Images()
     found = dropped_image(str(path).replace(" ", "\\ "))
-    assert found == (b"\x89PNG", "image/png")
+    assert found == ImagePart(PNG, "image/png")
     assert dropped_image(path.as_uri()) == found
     assert dropped_image(f"look at {path}") is None
     assert dropped_image("'unclosed") is None
@@ -342,10 +354,17 @@ def test_an_image_goes_along_while_its_mark_is_there(tmp_path: Path) -> None:
     (tmp_path / "endless.png").symlink_to("/dev/zero")
     assert dropped_image(str(tmp_path / "pipe.png")) is None
     assert dropped_image(str(tmp_path / "endless.png")) is None
-    mark = images.add(*found)
+    mark = images.add(found)
 
     assert images.attach("no mark") == "no mark"
-    assert images.attach(f"see {mark}") == (TextPart(f"see {mark}"), ImagePart("iVBORw==", "image/png"))
+    assert images.attach(f"see {mark}") == (TextPart(f"see {mark}"), found)
+
+
+@pytest.mark.parametrize("data", [b"", b"words", base64.b64decode(PNG)[:40]])
+def test_a_damaged_image_stays_a_path(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "picture.png"
+    path.write_bytes(data)
+    assert dropped_image(str(path)) is None
 
 
 def test_keys_of_the_settings_count_if_there_are_such() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -21,6 +19,7 @@ from robota.sdk.places import Places, find_places
 from robota.sdk.project import ProjectOptions, load_project
 from robota.sdk.settings.keys import KEYS
 from robota.sdk.settings.write import change_setting, remove_setting
+from robota.tui.user_editor import name_editor, run_editor
 
 if TYPE_CHECKING:
     from robota.sdk.settings.settings import Settings
@@ -106,21 +105,14 @@ def unset(key: str, scope: str) -> int:
 def edit(scope: str) -> int:
     """Open a file in $VISUAL or $EDITOR, and say what is wrong with it afterwards."""
     path, project = _find_file(find_places(), scope)
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    editor = name_editor()
     if not editor:
         raise ConfigurationError(f"Neither $VISUAL nor $EDITOR is set: set one, or edit {path} yourself.")
     if project is None:  # it may hold keys, and an editor would make it for everybody to read
         make_private_directories(os.path.dirname(path))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    try:
-        code = subprocess.run([*shlex.split(editor), path], check=False).returncode
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigurationError(
-            f"The editor {editor!r} cannot be started ({why}): set $VISUAL or $EDITOR to another one."
-        ) from error
-    if code:
+    if code := run_editor(editor, path):
         raise ConfigurationError(f"The editor {editor!r} ended with {code}: look at {path}.")
     _load()
     return 0

@@ -167,6 +167,8 @@ FOR_PROGRAMS: tuple[Flag, ...] = (
     Flag("--allow-dangerously-skip-permissions", "may_bypass", ""),
     Flag("--await-initialize", "awaits", ""),
     Flag("--debug-file FILE", "debug_file", ""),
+    Flag("--debug-to-stderr", "debug_to_stderr", ""),
+    Flag("--permission-prompts WHO", "permission_prompts", "", ("host", "none")),
     Flag("--resume-session-at ID", "resume_at", ""),
     Flag("--resume-drops-turn [ID]", "resume_drops", ""),
     Flag("--fallback-model NAME", "fallback_model", "", refusal="there is no second model"),

@@ -122,7 +122,10 @@ def read_options(parsed: Parsed, environment: Mapping[str, str]) -> Options:
     _check_together(reading)
     return Options(
         **{name: value for name, value in values.items() if name in _AS_THEY_ARE},  # type: ignore[arg-type]
-        debug=reading.text("debug_file") or "debug" in values,
+        debug=reading.text("debug_file") or "debug" in values or "debug_to_stderr" in values,
+        permission_prompt_tool=None
+        if values.get("permission_prompts") == "none"
+        else reading.text("permission_prompt_tool"),
         name=" ".join((reading.text("name") or "").split()) or None,  # in one line, as /rename has it
         max_turns=reading.whole_number("max_turns", 0) or 0,
         context_window=reading.whole_number("context_window", LEAST_WINDOW),
@@ -155,8 +158,8 @@ _AS_THEY_ARE = frozenset((
     "print_mode", "output_format", "input_format", "partial_messages", "hook_events", "replay_user_messages",
     "verbose", "no_tui", "continue_last", "resume", "fork", "no_save", "worktree", "attach",
     "provider",
-    "model", "base_url", "effort", "language", "permission_prompt_tool", "trust", "sandbox",
-    "auto_allow", "session_mirror", "resume_at", "resume_drops", "reset", "yes", "agent",
+    "model", "base_url", "effort", "language", "trust", "sandbox", "auto_allow",
+    "session_mirror", "resume_at", "resume_drops", "reset", "yes", "agent",
 ))  # fmt: skip
 
 
@@ -167,14 +170,14 @@ def add_prompt(options: Options, words: list[str]) -> str:
             raise UsageError("With --input-format stream-json prompts come on standard input: leave it out.")
         return ""
     prompt = "".join(words)
-    if options.no_tui and not options.print_mode and sys.stdin is not None:
+    if options.no_tui and not options.print_mode:
         return prompt  # line mode takes prompts from a pipe one by one, as it does from a terminal
-    if sys.stdin is not None and not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         piped = _read_bounded()
         prompt = f"{piped.rstrip()}\n\n{prompt}" if piped.strip() and prompt else prompt or piped
     if options.print_mode and not prompt.strip():
         raise UsageError('Nothing to do: give a prompt, as in robota -p "list the python files".')
-    if not options.print_mode and (sys.stdin is None or not sys.stdin.isatty()):
+    if not options.print_mode and not sys.stdin.isatty():
         raise UsageError("This is not a terminal: use robota -p PROMPT to run one prompt.")
     return prompt
 

@@ -61,7 +61,7 @@ def prepare_input() -> None:
     knows more, and the rest is the same."""
     import codecs  # noqa: PLC0415 - Python has loaded it
 
-    if sys.stdin is not None and codecs.lookup(sys.stdin.encoding).name == "ascii":
+    if codecs.lookup(sys.stdin.encoding).name == "ascii":
         sys.stdin.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # it is a TextIOWrapper
 
 

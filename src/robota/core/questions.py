@@ -97,6 +97,8 @@ class ChoiceAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """Labels, or the user's own words."""
     dismissed: bool = False
     """The user does not want to answer."""
+    feedback: str = ""
+    """What a user who does not answer says instead, for the model."""
 
 
 class PlanAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -105,6 +107,8 @@ class PlanAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     approve: bool
     feedback: str = ""
     """For the model: what to change, or what to mind."""
+    plan: str = ""
+    """The plan as the user changed it; empty: as it was."""
     mode: str | None = None
     """The permission mode to go on in; `None` for the one before."""
 

@@ -76,9 +76,11 @@ class FileCompleter(Completer):
         match = _FILE.search(document.text_before_cursor)
         if match is None:
             return
+        from robota.sdk.context.references import refer_to  # noqa: PLC0415 - in its thread
+
         for path in find(match[1], self._files.paths(), str, MOST):
-            shown = f'"{path}"' if " " in path else path
-            yield Completion(f"@{shown}", start_position=-len(match[1]) - 1, display=path)
+            if reference := refer_to(path):
+                yield Completion(reference, start_position=-len(match[1]) - 1, display=path)
 
 
 class InputCompleter(Completer):

@@ -69,7 +69,9 @@ def _options(dialog: Dialog, words: Words, width: int, room: int, *, armed: bool
     hint = words("dialog.armed" if armed else "dialog.typing")
     if dialog.closable and armed:
         hint = words("dialog.many" if dialog.many else "dialog.list")
-    return [*made, [("class:dim", cut(hint, width))]]
+    hidden = (("↑", start), ("↓", len(shown) - start - count))
+    signs = "".join(f"{sign}{number} " for sign, number in hidden if number > 0)
+    return [*made, [("class:dialog.key", cut(signs, width)), ("class:dim", cut(hint, width - len(signs)))]]
 
 
 def _option(

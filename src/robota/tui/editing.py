@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.history import History
 
+from robota.core.errors import ConfigurationError
 from robota.tui.complete import InputCompleter, first_offer
 from robota.tui.history import keep_prompt, load_prompts
 from robota.tui.images import Images, clipboard_image, dropped_image
 from robota.tui.paste import Pastes
+from robota.tui.user_editor import edit_text
 
 if TYPE_CHECKING:
     from robota.tui.app import TerminalApp
@@ -49,7 +53,6 @@ class Editing:
             multiline=True,
             history=PromptHistory(history_path, self.pastes, app),
             complete_while_typing=True,
-            tempfile_suffix=".md",
         )
         self.buffer.on_text_changed += lambda _: self._changed()
 
@@ -116,17 +119,17 @@ class Editing:
     def paste(self, text: str) -> None:
         """A long text is folded, an image file that was dropped is attached."""
         image = dropped_image(text)
-        self.buffer.insert_text(self.pastes.fold(text) if image is None else self.images.add(*image))
+        self.buffer.insert_text(self.pastes.fold(text) if image is None else self.images.add(image))
 
     def paste_image(self) -> None:
         self._app.spawn(self._paste_image())
 
     async def _paste_image(self) -> None:
-        data = await asyncio.to_thread(clipboard_image)
-        if data is None:
+        image = await asyncio.to_thread(clipboard_image)
+        if image is None:
             self._app.hint(self._app.words("no-image"))
         else:
-            self.buffer.insert_text(self.images.add(data, "image/png"))
+            self.buffer.insert_text(self.images.add(image))
 
     def edit(self) -> None:
         """Write on in `$VISUAL` or `$EDITOR`."""
@@ -135,8 +138,12 @@ class Editing:
         self._app.spawn(self._edit())
 
     async def _edit(self) -> None:
-        await self.buffer.open_in_editor(validate_and_handle=False)
-        self.buffer.text = self.buffer.text.rstrip("\n")
+        try:
+            text = await run_in_terminal(partial(edit_text, self.buffer.text), in_executor=True)
+        except ConfigurationError as error:
+            self._app.presenter.error(str(error))
+            return
+        self.buffer.text = text.rstrip("\n")
         self.buffer.cursor_position = len(self.buffer.text)
         self._app.surface.redraw()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import shlex
@@ -12,13 +11,7 @@ from urllib.parse import unquote, urlparse
 from robota.core.messages import ImagePart, Prompt, TextPart
 from robota.core.regular_file import open_regular
 
-TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
+ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 LARGEST = 5 << 20
 CLIPBOARD = (
     ("wl-paste", "--no-newline", "--type", "image/png"),
@@ -26,7 +19,6 @@ CLIPBOARD = (
     ("pngpaste", "-"),
 )
 CLIPBOARD_SECONDS = 3.0
-_PNG = b"\x89PNG"
 _MARK = re.compile(r"\[Image #(\d+)\]")
 
 
@@ -37,9 +29,9 @@ class Images:
         self._parts: list[ImagePart] = []
         """Of the whole session: a prompt comes back from the queue, from the history, or refused."""
 
-    def add(self, data: bytes, mime_type: str) -> str:
+    def add(self, image: ImagePart) -> str:
         """The mark that goes into the input."""
-        self._parts.append(ImagePart(base64.b64encode(data).decode(), mime_type))
+        self._parts.append(image)
         return f"[Image #{len(self._parts)}]"
 
     def attach(self, text: str) -> Prompt:
@@ -49,18 +41,24 @@ class Images:
         return (TextPart(text), *found) if found else text
 
 
-def dropped_image(text: str) -> tuple[bytes, str] | None:
-    """The image file that a paste names and nothing else; a file dropped on a terminal is its quoted path."""
+def dropped_image(text: str) -> ImagePart | None:
+    """The image file that a paste names and nothing else; a file dropped on a terminal is its quoted path. A
+    service refuses a conversation with a damaged one for good: that stays a path."""
     path = _dropped_path(text)
-    kind = TYPES.get(os.path.splitext(path)[1].lower())
-    if kind is None:
+    if not path.lower().endswith(ENDINGS):
         return None
     try:
         with open_regular(path) as file:
             data = file.read(LARGEST + 1)
     except OSError:
         return None
-    return (data, kind) if len(data) <= LARGEST else None
+    return _read(data)
+
+
+def _read(data: bytes) -> ImagePart | None:
+    from robota.sdk.context.references import read_image  # noqa: PLC0415 - few prompts have images
+
+    return read_image(data)
 
 
 def _dropped_path(text: str) -> str:
@@ -76,7 +74,7 @@ def _dropped_path(text: str) -> str:
     return os.path.expanduser(words[0]) if len(words) == 1 else ""
 
 
-def clipboard_image() -> bytes | None:
+def clipboard_image() -> ImagePart | None:
     """A PNG image from the clipboard, if a program for that is there and has one."""
     for command in CLIPBOARD:
         try:
@@ -90,6 +88,6 @@ def clipboard_image() -> bytes | None:
             )
         except (OSError, subprocess.TimeoutExpired):
             continue  # the next program, then
-        if done.returncode == 0 and done.stdout.startswith(_PNG) and len(done.stdout) <= LARGEST:
-            return done.stdout
+        if done.returncode == 0 and (image := _read(done.stdout)):
+            return image
     return None

@@ -85,6 +85,11 @@ class FrameOutput(Vt100_Output):
         write_all(self._file, data)
         self.pause = min((time.monotonic() - began) * SLOW_LINK_FACTOR, LONGEST_PAUSE)
 
+    def erase_down(self) -> None:
+        """The first cell by itself: tmux keeps a screen that is cleared from its very first cell in the
+        scrollback, where what is only drawn does not belong."""
+        self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
+
     @contextmanager
     def frame(self) -> Iterator[None]:
         self.depth += 1

@@ -10,7 +10,7 @@ import pytest
 from tests.sdk.context.files import Disk
 
 from robota.core.messages import FilePart, ImagePart, TextPart
-from robota.sdk.context.references import ExpandedPrompt, ReferenceScope, expand_references
+from robota.sdk.context.references import ExpandedPrompt, ReferenceScope, expand_references, refer_to
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -55,6 +55,32 @@ def test_addresses_decorators_and_code_are_no_references(disk: Disk) -> None:
 def test_a_decorator_is_a_reference_when_a_file_has_its_name(disk: Disk) -> None:
     disk.write({"tool": "x"})
     assert expand(disk, "Explain @tool.").describe() == {"references": [{"path": "tool", "size": 1}]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.py",
+        "app/[id]/page.tsx",
+        "(paren).txt",
+        "a b.txt",
+        "a,b.txt",
+        "q'uote.txt",
+        "a\\ b",
+        "@at.txt",
+        "é.txt",
+    ],
+)
+def test_every_name_that_is_offered_leads_to_its_file(disk: Disk, name: str) -> None:
+    disk.write({name: "The words of it."})
+    assert refer_to(name)
+    (reference,) = expand(disk, f"see {refer_to(name)} now").references
+    assert reference.path == name
+
+
+@pytest.mark.parametrize("name", ['q"uote.txt', "two\nlines.txt"])
+def test_a_name_that_cannot_be_written_is_not_offered(name: str) -> None:
+    assert refer_to(name) == ""
 
 
 def test_lines_can_be_chosen_also_of_a_long_file(disk: Disk) -> None:

@@ -139,3 +139,11 @@ async def test_the_images_of_a_prompt_can_be_drawn_again(project: Path) -> None:
     assert (image.content, image.headers["content-type"]) == (b"\x89PNG not really", "image/gif")
     assert image.headers["content-security-policy"] == "sandbox"
     assert missing == [404, 404, 404]
+
+
+async def test_a_file_is_found_with_what_a_prompt_calls_it(project: Path) -> None:
+    (project / "two words.txt").write_text("x")
+    async with serving(ScriptedProvider(), project) as server:
+        found = await server.client.get(f"/sessions/{await server.new()}/files", params={"query": "words"})
+
+    assert found.json() == [{"path": "two words.txt", "reference": '@"two words.txt"'}]

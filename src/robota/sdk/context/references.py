@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota._lazy_pattern import lazy_pattern
-from robota.core.messages import JsonObject, Part, Prompt, TextPart
+from robota.core.messages import ImagePart, JsonObject, Part, Prompt, TextPart
 from robota.sdk.context.markdown import find_imports, mask_code
 from robota.sdk.context.text_file import Unreadable, quote_file, read_bytes, read_text
 from robota.tools.files.change import hash_content
@@ -223,6 +223,22 @@ class _Expansion:
             raise Unreadable(f"cannot be read ({error.strerror or error})") from error
         more = [f"[{len(names) - MAX_NAMES} more]"] if len(names) > MAX_NAMES else []
         return "\n".join((*names[:MAX_NAMES], *more))
+
+
+def refer_to(path: str) -> str:
+    """How a prompt names a file; empty for a name that it has no way to write."""
+    for spelling in (f"@{path}", f'@"{path}"'):
+        found = _REFERENCE.fullmatch(spelling)
+        if found is not None and path == (found["quoted"] or found["plain"].replace("\\ ", " ")):
+            return spelling
+    return ""
+
+
+def read_image(data: bytes) -> ImagePart | None:
+    """A picture that models take; `None` for what is none, is damaged or too large."""
+    medium = recognise(data, len(data))
+    part = None if medium is None or medium.problem else medium.carry(data)
+    return part if isinstance(part, ImagePart) else None
 
 
 def _choose(text: str, lines: re.Match[str]) -> str:

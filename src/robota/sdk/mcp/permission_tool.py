@@ -43,10 +43,13 @@ class PermissionTool:
         told: JsonObject = {"tool_name": question.tool_name, "input": question.tool_input}
         answer = await self._ask(told | {"tool_use_id": self._calls.get(question.call_id, question.call_id)})
         changed: Json = answer.get("updatedInput")
-        if answer.get("behavior") == "allow":
-            differs = isinstance(changed, dict) and changed != question.tool_input
-            return PermissionAnswer(allow=True, updated_input=changed if differs else None)
-        return PermissionAnswer(allow=False, message=str(answer.get("message") or ""))
+        if answer.get("behavior") != "allow":
+            return PermissionAnswer(allow=False, message=str(answer.get("message") or ""))
+        if not isinstance(changed, dict | None):
+            return PermissionAnswer(
+                allow=False, message=f"The `updatedInput` of the permission tool {self._name} is no object."
+            )
+        return PermissionAnswer(allow=True, updated_input=changed if changed != question.tool_input else None)
 
     async def _ask(self, told: JsonObject) -> JsonObject:
         tool = self._find()

@@ -102,7 +102,8 @@ async def _ask_each(questions: Sequence[ChoiceQuestion], known: JsonObject, ask:
             return _answer({"unavailable": True, "reason": NOBODY})
         if answer.dismissed:
             rest = [one.question for one in questions[index + 1 :]]
-            return _answer({"answers": answers, "dismissed": question.question, "cancelled": rest})
+            said: JsonObject = {"said": answer.feedback} if answer.feedback else {}
+            return _answer({"answers": answers, "dismissed": question.question, "cancelled": rest, **said})
         answers[question.question] = _tidy(answer.chosen, question)
     return _answer({"answers": answers})
 

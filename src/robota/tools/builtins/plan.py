@@ -90,9 +90,10 @@ async def _present(
         wish = f"They said: {answer.feedback}" if answer.feedback else "Ask what they would like instead."
         return ToolResult(content=_REFUSED + wish, metadata={"approved": False})
     await _switch(switch_mode, answer.mode)
-    state.active, state.approved = False, True
+    state.active, state.approved, state.plan = False, True, answer.plan or state.plan
     remark = f" They added: {answer.feedback}" if answer.feedback else ""
-    return ToolResult(content=f"{_APPROVED}{remark}\n\nThe plan:\n{state.plan}", metadata={"approved": True})
+    title = "The plan, as they changed it" if answer.plan else "The plan"
+    return ToolResult(content=f"{_APPROVED}{remark}\n\n{title}:\n{state.plan}", metadata={"approved": True})
 
 
 async def _switch(switch_mode: SwitchMode | None, mode: str | None) -> None:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from robota.core.messages import ImagePart, Json, JsonObject, Prompt, TextPart
 from robota.sdk.commands.system.context import list_parts, show_part
+from robota.sdk.context.references import refer_to
 from robota.sdk.fuzzy import find
 from robota.sdk.project_files import ProjectFiles
 from robota.sdk.round_usage import list_rounds
@@ -286,14 +287,14 @@ async def files(call: Call) -> ASGIApp:
     hosted.files = hosted.files or ProjectFiles(session.cwd)
     is_denied = session.session.rules.path_filter(session.cwd)
     paths = await to_thread.run_sync(_find_files, hosted.files, session.cwd, call.query.query, is_denied)
-    return reply([{"path": path} for path in paths])
+    return reply([{"path": path, "reference": refer_to(path)} for path in paths])
 
 
 def _find_files(known: ProjectFiles, cwd: str, letters: str, is_denied: Any) -> list[str]:
     found = find(letters, known.paths(), str, MOST_FILES * 2)
     if is_denied is not None:
         found = [path for path in found if not is_denied(f"{cwd}/{path}")]
-    return found[:MOST_FILES]
+    return list(filter(refer_to, found))[:MOST_FILES]
 
 
 class Accepted(Struct, frozen=True):

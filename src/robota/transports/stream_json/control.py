@@ -65,6 +65,12 @@ async def _set_model(driver: Driver, request: JsonObject) -> JsonObject:
     return {"model": await driver.set_model(wanted or "")}
 
 
+async def _set_thinking(driver: Driver, request: JsonObject) -> JsonObject:
+    if request.get("max_thinking_tokens") is not None:
+        await driver.tell("set_max_thinking_tokens takes no effect: use --effort.")
+    return {}
+
+
 async def _context(driver: Driver, request: JsonObject) -> JsonObject:
     from robota.transports.stream_json.context_usage import context_usage  # noqa: PLC0415 - few ask
 
@@ -143,6 +149,7 @@ _HANDLERS: dict[str, Handler] = {
     "cancel_async_message": _take_back,
     "set_permission_mode": _set_mode,
     "set_model": _set_model,
+    "set_max_thinking_tokens": _set_thinking,
     "mcp_status": _servers,
     "get_context_usage": _context,
     "mcp_reconnect": _reconnect,

@@ -191,6 +191,12 @@ class Driver:
             session.set_model(wanted)
         return wanted
 
+    async def tell(self, sentence: str) -> None:
+        """Something that the user of the host should know."""
+        await self.session()
+        assert self._frames is not None
+        self._frames.tell(sentence)
+
     @property
     def prompt_ids(self) -> Mapping[str, str]:
         return {} if self._frames is None else self._frames.prompt_ids

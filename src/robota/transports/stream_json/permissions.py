@@ -89,19 +89,23 @@ class PermissionDesk:
         answer = await self._ask(request, question)
         if answer.get("behavior") != "allow":
             return PermissionAnswer(allow=False, message=str(answer.get("message") or ""))
+        if problem := await self._update(answer, self._set_mode):
+            return PermissionAnswer(allow=False, message=problem)
         changed = answer.get("updatedInput")
-        updates = answer.get("updatedPermissions")
-        if updates:
-            from robota.transports.stream_json.permission_updates import apply_updates  # noqa: PLC0415 - rare
+        return PermissionAnswer(allow=True, updated_input=changed if changed != question.tool_input else None)
 
-            try:
-                await apply_updates(self._session, updates, self._set_mode)
-            except RobotaError as error:
-                return PermissionAnswer(allow=False, message=f"The permission update was refused: {error}")
-        return PermissionAnswer(
-            allow=True,
-            updated_input=changed if isinstance(changed, dict) and changed != question.tool_input else None,
-        )
+    async def _update(self, answer: JsonObject, set_mode: SetMode) -> str:
+        """Carry out the updates of an answer; what was wrong with them."""
+        updates = answer.get("updatedPermissions")
+        if not updates:
+            return ""
+        from robota.transports.stream_json.permission_updates import apply_updates  # noqa: PLC0415 - rare
+
+        try:
+            await apply_updates(self._session, updates, set_mode)
+        except RobotaError as error:
+            return f"The permission update was refused: {error}"
+        return ""
 
     async def _approve(self, question: PlanQuestion) -> PlanAnswer:
         request = {
@@ -112,12 +116,24 @@ class PermissionDesk:
         answer = await self._ask(request, question)
         if answer.get("behavior") != "allow":
             return PlanAnswer(approve=False, feedback=str(answer.get("message") or ""))
-        wanted = None
-        for update in answer.get("updatedPermissions") or ():
-            match update:
-                case {"type": "setMode", "mode": str(mode)}:
-                    wanted = MODES.get(mode, mode)
-        return PlanAnswer(approve=True, mode=wanted)
+        from robota.sdk.assembly import require_mode  # noqa: PLC0415 - the session has loaded it
+
+        wanted: list[str] = []
+
+        async def note(mode: str) -> None:
+            require_mode(MODES.get(mode, mode))
+            wanted.append(mode)
+
+        if problem := await self._update(answer, note):  # nothing leaves plan mode if the rest is refused
+            return PlanAnswer(approve=False, feedback=problem)
+        if wanted:
+            await self._set_mode(wanted[-1])
+        changed = (answer.get("updatedInput") or {}).get("plan")
+        return PlanAnswer(
+            approve=True,
+            mode=self._session.permission_mode if wanted else None,
+            plan=changed if isinstance(changed, str) and changed != question.plan else "",
+        )
 
     async def _choose(self, question: ChoiceQuestion) -> ChoiceAnswer:
         options = [{"label": each.label, "description": each.description} for each in question.options]
@@ -129,9 +145,11 @@ class PermissionDesk:
         }
         answer = await self._ask(request, question)
         changed = answer.get("updatedInput")
-        answers: Json = changed.get("answers") if isinstance(changed, dict) else None
+        answers: Json = changed.get("answers") if changed else None
         chosen = answers.get(question.question) if isinstance(answers, dict) else None
-        if answer.get("behavior") != "allow" or not chosen:
+        if answer.get("behavior") != "allow":
+            return ChoiceAnswer(dismissed=True, feedback=str(answer.get("message") or ""))
+        if not chosen:
             return ChoiceAnswer(dismissed=True)
         return ChoiceAnswer(chosen=tuple(map(str, chosen)) if isinstance(chosen, list) else (str(chosen),))
 
@@ -150,6 +168,9 @@ class PermissionDesk:
         if answer.get("behavior") not in ("allow", "deny"):
             wrong = f"The permission callback's answer has the `behavior` {answer.get('behavior')!r}"
             return {"behavior": "deny", "message": f"{wrong}, which is neither allow nor deny."}
+        if not isinstance(answer.get("updatedInput"), dict | None):
+            wrong = "The permission callback's answer has an `updatedInput` that is no object"
+            return {"behavior": "deny", "message": f"{wrong}, so it is not known what may run."}
         if answer.get("behavior") == "deny" and answer.get("interrupt"):
             self._to_stop.add(question.call_id)
         return answer

@@ -102,7 +102,7 @@ async function complete() {
 	const given = called ? await to.commands() : await to.files(word)
 	if (asked !== before) return
 	const fits = called ? given.filter(({name}) => name.includes(word)).sort((a, b) => b.name.startsWith(word) - a.name.startsWith(word)) : given
-	options = fits.slice(0, 8).map(({name, path, description}) => ({label: called ? `/${name}` : `@${path}`, note: description, size: word.length + 1}))
+	options = fits.slice(0, 8).map(({name, reference, description}) => ({label: called ? `/${name}` : reference, note: description, size: word.length + 1}))
 	if (!options.length) return close()
 	const row = (option, at) => el("li", {role: "option", id: `option-${at}`, onmousedown: event => (halt(event), accept(option))}, el(".label", exact(option.label)), el(".note", oneLine(option.note)))
 	fill(list, options.map(row))

@@ -75,7 +75,7 @@ async def compact(host: InteractiveSession, args: str) -> CommandResult:
 
 def resume(host: InteractiveSession, args: str) -> CommandResult:
     wanted = " ".join(args.split())
-    words = f"Going on with {wanted}." if wanted else "Choose a session to resume."
+    words = f"Looking for the session {wanted}." if wanted else "Choose a session to resume."
     return CommandResult(words, effect=ResumePicker())
 
 
