@@ -46,6 +46,8 @@ _SAME = {
     "fdfind": "fd",
     "batcat": "bat",
     "autossh": "ssh",
+    "hub": "git",
+    "yadm": "git",
 }
 _SHORT: dict[str, dict[str, str]] = {
     "rm": {"--recursive": "-r", "-R": "-r", "--force": "-f", "--dir": "-d"},

@@ -39,8 +39,12 @@ def find_perhaps_started(
     invocations: Sequence[Invocation], sources: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """The same where only the program knows how it reads the text: a command may begin at any word."""
+    starting = {part for _, part in sources}
     codes = [
-        (text, each.command.text) for each in invocations if _is_code(each.program) for text in _codes(each)
+        (text, each.command.text)
+        for each in invocations
+        if _is_code(each.program) or each.command.text in starting  # `vagrant ssh <<< "rm x"`
+        for text in _codes(each)
     ]
     for source, part in (*sources, *codes):
         words = [word for word in _BETWEEN.split(source) if word][:_LONGEST]

@@ -45,6 +45,8 @@ _LISTS = re.compile(r"--files0?-from\b|--stdin-paths\Z|--batch(?:-command)?(?:=|
 _COPIES = re.compile(r"-[a-z]*[op]|--(?:create|pass)")
 _NAME_LISTS = re.compile(r"--?files0-from\b|--(?:from|info|git)file\b")
 _FD_RUNS = re.compile(r"-[A-Za-z]*[xX]|--exec")
+_EACH_STARTS = frozenset({"find"})
+"""Runners with which every inner command is one for certain."""
 _LONGEST = 4_000
 
 
@@ -132,6 +134,8 @@ def own_words(invocation: Invocation) -> Sequence[Word]:
     runner, shell = programs.runners.get(invocation.program), invocation.program in programs.shells
     if first.source is not None and (shell or (runner is not None and runner.whole_is_file)):
         return (*words[1 : first.start], *words[first.start + 1 :])  # its text is one word among others
+    if first.source is None and invocation.program not in _EACH_STARTS:  # where it begins may be uncertain
+        first = unwrapped.inner[-1]
     return words[1 : first.start + (shell and first.source is None)]
 
 

@@ -153,6 +153,10 @@ class Runner(Struct, frozen=True, forbid_unknown_fields=True):
     """Each word of the rest is a shell text of its own."""
     shell: bool = False
     """Without a command it is a shell."""
+    input_shell: bool | frozenset[str] = False
+    """Without a command, or with one of these options, it is a shell for what it is given to read."""
+    entry: bool = False
+    """The text of its option is a program, which gets the words behind as its own."""
     elsewhere: bool = False
     """What it runs is looked up in another file system, so no rule for the inner command covers it."""
     positional: int = 0
