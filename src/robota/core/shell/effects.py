@@ -26,6 +26,8 @@ _OPERANDS: dict[str, tuple[TouchKind, ...]] = {
     "copy": ("read",),
     "move": ("read", "delete"),
 }
+_REMOTE = re.compile(r"\A[\w.@-]+:+(?!//)")
+"""The host, or the store, that a copied file comes from."""
 _BY_SUFFIX = re.compile(r"\*(\.\w+)\Z")
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
@@ -213,7 +215,7 @@ def _copies(sources: list[Word], targets: list[Word]) -> Iterator[Word]:
     """The files that copying would write if the target is a directory."""
     for target in targets:
         for source in sources:
-            name = source.text.rstrip("/").rpartition("/")[2]
+            name = _REMOTE.sub("", source.text).rstrip("/").rpartition("/")[2]
             ends: list[Piece] = [
                 ("text", "/" + name, source.literal)
             ]  # copies are called as a glob says, too
