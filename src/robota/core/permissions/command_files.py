@@ -20,7 +20,7 @@ from robota.core.permissions.repositories import find_top
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.started import LANGUAGES
 from robota.core.permissions.subjects import READING_TOOLS
-from robota.core.shell.effects import Touch, known_path, may_recurse
+from robota.core.shell.effects import Touch, found_suffixes, known_path, may_recurse
 from robota.core.shell.expansions import names_set_by_commands, splits
 from robota.core.shell.programs import load_programs
 from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word
@@ -220,6 +220,12 @@ class CommandFiles:
                     return each.command.text
         return None
 
+    @cached_property
+    def _found_suffixes(self) -> frozenset[str]:
+        """How all files end that are handed on by `find`; nothing when that cannot be told."""
+        each = [found_suffixes(one.words) for one in self._every if one.program == "find" and one.inner]
+        return frozenset().union(*each) if all(each) else frozenset()
+
     def _touch_hit(self, touch: Touch, denied: DeniedPaths) -> Hit | None:
         doubt: Hit | None = None
         for directory in touch.directories:
@@ -263,8 +269,9 @@ class CommandFiles:
 
     def _unknown_hit(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
         word = touch.word
-        if word is FOUND_WORD and touch.kind == "read":
-            return None  # the directories that `find` searches are judged instead
+        # What is read is judged by the directories that `find` searches.
+        if word is FOUND_WORD and (touch.kind == "read" or denied.ends_otherwise(self._found_suffixes)):
+            return None
         if values := self._values_of(word):
             hits = [self._touch_hit_in(directory, replace(touch, word=value), denied) for value in values]
             return next((hit for hit in hits if hit is not None), None)

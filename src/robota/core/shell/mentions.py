@@ -15,7 +15,7 @@ from itertools import dropwhile, pairwise, takewhile
 from msgspec.structs import replace
 
 from robota.core.shell import sed_awk
-from robota.core.shell.effects import Touch, chosen_suffixes
+from robota.core.shell.effects import Touch, found_suffixes
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
 from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_glob, plain_word
@@ -117,9 +117,7 @@ def _found(invocation: Invocation) -> Iterator[Touch]:
     words, where = invocation.words, invocation.directories
     if all(inner.program in load_programs().names_only for inner in invocation.inner):
         return
-    plain = not any(word.text in ("-o", "-or", "!", "-not", ",") for word in words)
-    names = [after.text for before, after in pairwise(words) if before.text == "-name"]
-    only = chosen_suffixes(names) if plain and len(names) == 1 else frozenset[str]()
+    only = found_suffixes(words)
     roots = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:]))
     for root in roots or [plain_word(".")]:
         yield Touch("read", root, where, invocation.command.text, recursive=True, suffixes=only)

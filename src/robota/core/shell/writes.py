@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 
 from msgspec.structs import replace
 
@@ -115,6 +115,11 @@ def _trees_of_git(invocation: Invocation) -> Iterator[Word]:
     if writer is None and subcommand not in _WRITING_GIT:
         return
     operands, into, applies = _read(words, start + 1, writer or _NAMED_FILES)
+    if subcommand == "stash" and operands[:1] and operands[0].text == "push":
+        named = list(dropwhile(lambda word: word.text != "--", words))[1:]
+        if named:
+            yield from map(as_pathspec, named)
+            return
     texts = {word.text for word in words[start + 1 :]}
     if subcommand in _WRITING_GIT and ("--worktree" in texts or texts.isdisjoint(_INDEX_ONLY)):
         for word in (*operands, *into):
