@@ -19,7 +19,7 @@ from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
-from robota.core.shell.mentions import find_mentions
+from robota.core.shell.mentions import find_mentions, set_variables
 from robota.core.shell.programs import load_programs
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
@@ -113,8 +113,7 @@ class Reading(Struct, eq=False, gc=False):
         return self.names
 
     def _runs_written(self, invocation: Invocation) -> bool:
-        given = invocation.command.assignments
-        if given and any(each.name in _LOOKED_UP for each in given):
+        if not _LOOKED_UP.isdisjoint(variable for variable, _ in set_variables(invocation)):
             return True
         name, words = invocation.program, invocation.words
         files = _READ_UNNAMED.get(name, frozenset())

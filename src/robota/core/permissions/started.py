@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from robota.core.permissions.command_patterns import command_texts
 from robota.core.shell.guess import guess_script
 from robota.core.shell.invocations import Invocation
+from robota.core.shell.mentions import set_variables
 from robota.core.shell.programs import find_options, is_known, load_programs
 
 _LONGEST = 64  # words of a command that an option starts; keeps many such options in one command cheap
@@ -87,8 +88,7 @@ def find_sources(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]
 
 def _find_sources(invocation: Invocation) -> list[str]:
     steers = load_programs().is_steering
-    given = [each for each in invocation.command.assignments if each.value.literal and steers(each.name)]
-    sources = [each.value.text for each in given]
+    sources = [value.text for name, value in set_variables(invocation) if value.literal and steers(name)]
     options = None if invocation.computed else find_options(invocation.program)
     hazards = () if options is None else invocation.hazards
     if options is None or not hazards:

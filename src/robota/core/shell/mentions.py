@@ -258,10 +258,21 @@ def told_by_options(invocation: Invocation) -> Iterator[Word]:
         yield from (part for text in hazard.value.split() for part in split(plain_word(text)))
 
 
+def set_variables(invocation: Invocation) -> list[tuple[str, Word]]:
+    """What is set for a command alone, before it or by `env` and `sudo`."""
+    found = [(each.name, each.value) for each in invocation.command.assignments]
+    runner = load_programs().runners.get(invocation.program)
+    for word in own_words(invocation) if runner is not None and runner.assignments else ():
+        name, equals, value = word.text.partition("=")
+        if equals and name.isidentifier():
+            found.append((name, plain_word(value) if word.literal else word))
+    return found
+
+
 def told_by_variables(invocation: Invocation) -> Iterator[Word]:
     """What is set for the command alone: `KUBECONFIG=secrets/k kubectl …`."""
-    for assignment in invocation.command.assignments:
-        texts = assignment.value.text.split() if assignment.value.literal else ()
+    for _, value in set_variables(invocation):
+        texts = value.text.split() if value.literal else ()
         yield from (part for text in texts for part in split(plain_word(text)))
 
 
