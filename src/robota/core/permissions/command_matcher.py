@@ -33,7 +33,7 @@ from robota.core.shell.invocations import Invocation
 from robota.core.shell.script import UNKNOWN_WORD
 
 _PROGRAM = attrgetter("program")
-_MARKS = ("'", '"', "\\", "$", "`")
+_MARKS = ("'", '"', "\\", "$", "`", "~")
 _READING_PROGRAMS = frozenset({"make", "awk", "gawk", "mawk", "ipython"})
 _INPUT = frozenset({"-", "-f-", "/dev/stdin"})
 _DIRECTORIES = frozenset({"workingDirectory", "working_directory", "cwd"})
@@ -90,7 +90,7 @@ def _together(rules: RuleSet) -> _Together | None:
         tuple((rule, patterns.get(rule)) for rule in rules.rules),
         tuple(rule for rule in rules.rules if rule not in patterns),
         frozenset([pattern.program for pattern in patterns.values()]),
-        tuple(dict.fromkeys(begins)),
+        tuple(dict.fromkeys("" if word.startswith("~") else word for word in begins)),
     )
 
 
