@@ -61,6 +61,40 @@ def test_a_star_or_an_unknown_word_never_becomes_a_rule(command: str) -> None:
     assert offer(command) == ()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker exec -i c sh <<'EOF'\nls\nEOF",
+        "sudo bash <<< ls",
+        "timeout 5 bash <<< ls",
+        "ssh h bash <<< ls",
+        "ssh h <<< ls",
+        "echo ls | kubectl exec -i p -- bash",
+        "python3 - <<'EOF'\nprint(1)\nEOF",
+        "cat x.py | uv run python",
+        "make -f - <<< 'all:; ls'",
+        "cat names | xargs rm",
+        "xargs -I{} git add {} < names",
+    ],
+)
+def test_what_a_command_is_given_to_run_never_becomes_a_rule(command: str) -> None:
+    assert offer(command) == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "covered", "fed"),
+    [
+        ("Bash(sudo bash)", "sudo bash", "sudo bash <<< id"),
+        ("Bash(docker exec -it c bash)", "docker exec -it c bash", "docker exec -it c bash <<< id"),
+        ("Bash(ssh h bash)", "ssh h bash", "echo id | ssh h bash"),
+    ],
+)
+def test_an_exact_rule_does_not_cover_what_a_shell_inside_is_fed(rule: str, covered: str, fed: str) -> None:
+    allow = (rule, "Bash(echo *)")
+    assert evaluate_permission("Bash", {"command": covered}, allow=allow, **PLACE) == "auto"
+    assert evaluate_permission("Bash", {"command": fed}, allow=allow, **PLACE) == "approve"
+
+
 def test_a_working_directory_is_part_of_what_is_saved() -> None:
     call = {"command": "make test", "working_directory": "sub"}
     rules = narrowest_rules("Bash", call, **PLACE)

@@ -133,7 +133,8 @@ class _Coverage:
         if not pattern.exact:
             return self._stays_within(invocation, spelled)
         unwrapped = invocation.unwrapped
-        return unwrapped is None or not unwrapped.reads_input or self._covers_inner(invocation)
+        reads = unwrapped is not None and (unwrapped.reads_input or _feeds_shell(invocation))
+        return not reads or self._covers_inner(invocation)
 
     def _stays_within(self, invocation: Invocation, spelled: int) -> bool:
         """Whether all that could do more than the rule says is among the words that the rule spells out."""
@@ -173,6 +174,19 @@ class _Coverage:
         return bool(invocation.inner) and all(
             _is_condition(inner.command) or self.rule_for(inner) is not None for inner in invocation.inner
         )
+
+
+def takes_input(command: Command) -> bool:
+    return command.piped or any(each.operator[0] == "<" for each in command.redirections)
+
+
+def _feeds_shell(invocation: Invocation, *, fed: bool = False) -> bool:
+    """Whether a command inside runs what the outer one is given to read: `sudo bash <<EOF`."""
+    fed = fed or takes_input(invocation.command)
+    return any(
+        (fed and inner.unwrapped is not None and inner.unwrapped.reads_input) or _feeds_shell(inner, fed=fed)
+        for inner in invocation.inner
+    )
 
 
 def _first_word(glob: Glob) -> str | None:

@@ -18,9 +18,11 @@ from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, i
 from robota.core.permissions.processes import holds_environment, leave_processes, may_hold_environment
 from robota.core.permissions.repositories import find_top
 from robota.core.permissions.rules import Rule
+from robota.core.permissions.started import LANGUAGES
 from robota.core.permissions.subjects import READING_TOOLS
-from robota.core.shell.effects import Touch, known_path, may_recurse
+from robota.core.shell.effects import Touch, found_suffixes, known_path, may_recurse
 from robota.core.shell.expansions import names_set_by_commands, splits
+from robota.core.shell.programs import load_programs
 from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word, plain_word
 from robota.core.shell.writes import WHOLE_REPOSITORY, find_possible_writes
 
@@ -59,6 +61,11 @@ def may_leave(command: str, cwd: str) -> bool:
         or "pushd" in letters
     )
     return (hinted and _OUTWARD.search(letters) is not None) or cwd == "/" or cwd.startswith("/proc")
+
+
+def _is_interpreter(program: str) -> bool:
+    known = load_programs()
+    return program in LANGUAGES or program in known.shells or program in known.other_shells
 
 
 def _without_globs(word: Word) -> Word:
@@ -196,7 +203,29 @@ class CommandFiles:
             if doubt is None and self.linking is not None and touch.part not in self._unlinked:
                 reason = "a link that the command makes may lead elsewhere"
                 doubt = Hit(touch.part, certain=False, reason=reason)
-        return doubt if unread is None else self._unread_hit(denied, unread)
+        if unread is not None:
+            return self._unread_hit(denied, unread)
+        return (
+            doubt
+            if doubt is not None or self._runs_text is None
+            else Hit(self._runs_text, certain=False, reason="what it runs is only known when it runs")
+        )
+
+    @cached_property
+    def _runs_text(self) -> str | None:
+        """The first part that runs a text of which nothing is known."""
+        for each in self._every:
+            if each.opaque and each.unwrapped is not None and _is_interpreter(each.program):
+                waits = each.unwrapped.reads_input and not each.command.piped and not self._reading.redirects
+                if not waits:  # for somebody who types
+                    return each.command.text
+        return None
+
+    @cached_property
+    def _found_suffixes(self) -> frozenset[str]:
+        """How all files end that are handed on by `find`; nothing when that cannot be told."""
+        each = [found_suffixes(one.words) for one in self._every if one.program == "find" and one.inner]
+        return frozenset().union(*each) if all(each) else frozenset()
 
     def _touch_hit(self, touch: Touch, denied: DeniedPaths) -> Hit | None:
         doubt: Hit | None = None
@@ -241,8 +270,9 @@ class CommandFiles:
 
     def _unknown_hit(self, directory: str | None, touch: Touch, denied: DeniedPaths) -> Hit | None:
         word = touch.word
-        if word is FOUND_WORD and touch.kind == "read":
-            return None  # the directories that `find` searches are judged instead
+        # What is read is judged by the directories that `find` searches.
+        if word is FOUND_WORD and (touch.kind == "read" or denied.ends_otherwise(self._found_suffixes)):
+            return None
         if values := self._values_of(word):
             made = [replace(touch, word=value, sure=touch.sure and sure) for value, sure in values.items()]
             hits = [self._touch_hit_in(directory, each, denied) for each in made]

@@ -19,6 +19,7 @@ from robota.core.permissions.url_matcher import host_matches, host_of, lower_hos
 from robota.core.shell.expansions import names_set_by_commands
 from robota.core.shell.hazards import after_options
 from robota.core.shell.invocations import Invocation
+from robota.core.shell.mentions import set_variables
 from robota.core.shell.programs import find_options, is_known, load_programs
 from robota.core.shell.script import Script, Word
 
@@ -90,9 +91,11 @@ def _texts(invocation: Invocation) -> Iterator[tuple[str, bool]]:
     for redirection in invocation.command.redirections:
         if redirection.target is not None and redirection.target.text.startswith("/dev/"):
             yield redirection.target.text, True
-    if invocation.computed or name in _offline() or (name == "git" and not _is_fetching_git(words)):
+    offline = invocation.computed or name in _offline() or (name == "git" and not _is_fetching_git(words))
+    if not offline or name in programs.runners:
+        yield from ((value.text, False) for _, value in set_variables(invocation))
+    if offline:
         return
-    yield from ((each.value.text, False) for each in invocation.command.assignments)
     coded = name in LANGUAGES or not is_known(name)
     fetches = name in programs.fetching
     for at, word in enumerate(words[1:], 1):

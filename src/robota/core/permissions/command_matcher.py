@@ -11,7 +11,7 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.permissions.command_allow import cover_parts, find_redirection_gap
+from robota.core.permissions.command_allow import cover_parts, find_redirection_gap, takes_input
 from robota.core.permissions.command_files import CommandFiles, may_leave
 from robota.core.permissions.command_patterns import (
     Matching,
@@ -25,13 +25,17 @@ from robota.core.permissions.globs import Item
 from robota.core.permissions.matchers import Call, Cover, Gap, Hit, parameter_hit
 from robota.core.permissions.repositories import find_doubtful_git
 from robota.core.permissions.rules import Rule, RuleSet, split_parameter
+from robota.core.permissions.started import LANGUAGES
 from robota.core.permissions.subjects import READING_TOOLS, WRITING_TOOLS
 from robota.core.shell.effects import substitute
 from robota.core.shell.expansions import find_possible_options
 from robota.core.shell.invocations import Invocation
+from robota.core.shell.script import UNKNOWN_WORD
 
 _PROGRAM = attrgetter("program")
-_MARKS = ("'", '"', "\\", "$", "`")
+_MARKS = ("'", '"', "\\", "$", "`", "~")
+_READING_PROGRAMS = frozenset({"make", "awk", "gawk", "mawk", "ipython"})
+_INPUT = frozenset({"-", "-f-", "/dev/stdin"})
 _DIRECTORIES = frozenset({"workingDirectory", "working_directory", "cwd"})
 
 
@@ -86,7 +90,7 @@ def _together(rules: RuleSet) -> _Together | None:
         tuple((rule, patterns.get(rule)) for rule in rules.rules),
         tuple(rule for rule in rules.rules if rule not in patterns),
         frozenset([pattern.program for pattern in patterns.values()]),
-        tuple(dict.fromkeys(begins)),
+        tuple(dict.fromkeys("" if word.startswith("~") else word for word in begins)),
     )
 
 
@@ -253,11 +257,13 @@ class CommandMatcher:
     def narrowest(self) -> list[str]:
         """One rule for each part that no rule covers yet, and for each file a redirection would write.
 
-        A rule has no way to write a star that stands for itself, and an unknown word may be another one or
-        several the next time, so a command that holds either gets no rule.
+        A rule has no way to write a star that stands for itself, and an unknown word, what `xargs` adds or a
+        program that is read may be another one the next time, so a command that holds any gets no rule.
         """
-        unknown = any(find_possible_options(each.words, each.script) for each in self._reading.invocations)
-        if self._problem is not None or unknown:
+        reading = self._reading
+        unknown = any(find_possible_options(each.words, each.script) for each in reading.invocations)
+        fed = any(takes_input(each.command) for each in reading.every)
+        if self._problem is not None or unknown or any(_varies(each, fed=fed) for each in reading.every):
             return []
         rules: dict[str, None] = {}
         for each in self._reading.invocations:
@@ -267,6 +273,15 @@ class CommandMatcher:
         written = self._files.rules_for_writing()
         offered = [*rules, *(written or ())]
         return [] if written is None or any("*" in rule for rule in offered) else list(dict.fromkeys(offered))
+
+
+def _varies(invocation: Invocation, *, fed: bool) -> bool:
+    """Whether a command runs words or a program text that only its input tells."""
+    if any(word is UNKNOWN_WORD for word in invocation.words):
+        return True
+    name, texts = invocation.program, [word.text for word in invocation.words[1:]]
+    reads = name.rstrip("0123456789.") in LANGUAGES or name in _READING_PROGRAMS
+    return fed and reads and (all(text[:1] == "-" for text in texts) or not _INPUT.isdisjoint(texts))
 
 
 def _find_directory(call: Call) -> tuple[str | None, str | None]:

@@ -46,6 +46,15 @@ _SAME = {
     "fdfind": "fd",
     "batcat": "bat",
     "autossh": "ssh",
+    "hub": "git",
+    "yadm": "git",
+    "tofu": "terraform",
+    "terragrunt": "terraform",
+    "apt-get": "apt",
+    "aptitude": "apt",
+    "mamba": "conda",
+    "micromamba": "conda",
+    "uv": "pip",
 }
 _SHORT: dict[str, dict[str, str]] = {
     "rm": {"--recursive": "-r", "-R": "-r", "--force": "-f", "--dir": "-d"},
@@ -64,6 +73,7 @@ _SHORT: dict[str, dict[str, str]] = {
     "curl": {"--request": "-X", "--data": "-d", "--form": "-F", "--upload-file": "-T", "--output": "-o"},
     "wget": {"--output-document": "-O"},
     "xargs": {"--max-procs": "-P"},
+    "node": {"--eval": "-e", "--print": "-p"},
 }
 """Options that rules name, in the spelling that people use as often."""
 _SAME_WORDS: dict[str, dict[str, str]] = {
@@ -85,6 +95,8 @@ _SAME_WORDS: dict[str, dict[str, str]] = {
 _LETTERS = re.compile(r"-[A-Za-z]{1,3}\Z")
 _TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "mvn", "gradle", "gradlew"})
 """Programs that carry out each of their operands, in whichever order."""
+_TAKES_SCRIPT = frozenset({"bash", "dash", "lua", "node", "perl", "php", "python", "ruby", "sh", "zsh"})
+"""Programs whose options stand before the script that they run; what follows is for the script."""
 _KEY, _TEXT = attrgetter("key"), attrgetter("text")
 _LOOSEN = str.maketrans({QUOTED_BLANK: " ", COMPUTED: None, LIVE: None})
 
@@ -125,7 +137,7 @@ class ShellPattern(Struct, frozen=True):
     def reaches(self, words: Sequence[Word]) -> bool:
         """Whether the words say the same with options between them, in another order, or by another name of
         the program (`kubectl -v 6 delete x`, `make build deploy`, `pip3 install x`)."""
-        leading, words = self.leading, _as_git(words)
+        leading, words = self.leading, _as_usual(words)
         name = program_name(words[0].text)
         if not leading or leading[0] not in other_names(name):
             return False
@@ -135,6 +147,7 @@ class ShellPattern(Struct, frozen=True):
         texts = [_shorten(same.get(word.text, word.text), short) for word in words[start:]]
         if name == "git" and leading[1:2] == ("push",):
             texts = _say_force(texts)
+        texts = _before_script(texts, name.rstrip(_VERSION), leading[-1])
         passed: list[str] = []
         letters: set[str] = set()
         for wanted in (_shorten(same.get(text, text), short) for text in leading[1:]):
@@ -157,9 +170,20 @@ class ShellPattern(Struct, frozen=True):
         return self.denies(" ".join([*leading, *rest, *texts])) or self.denies(" ".join([*leading, *texts]))
 
 
-def _as_git(words: Sequence[Word]) -> Sequence[Word]:
-    """`git-push` is the program that `git push` starts."""
+def _before_script(texts: list[str], name: str, wanted: str) -> list[str]:
+    """The options of an interpreter and their values, where a rule ends with an option (`python -c`)."""
+    if name not in _TAKES_SCRIPT or wanted[:1] != "-" or wanted == "-m":
+        return texts
+    values = (index for index, text in enumerate(texts) if text[:1] != "-")
+    end = next((index for index in values if not index or texts[index - 1][:1] != "-"), len(texts))
+    return texts[: texts.index("-m")] if name == "python" and "-m" in texts[:end] else texts[:end]
+
+
+def _as_usual(words: Sequence[Word]) -> Sequence[Word]:
+    """`git-push` is the program that `git push` starts, and `uv pip` does what pip does."""
     name = program_name(words[0].text)
+    if name == "uv" and len(words) > 1 and words[1].text == "pip":
+        return words[1:]
     if not name.startswith("git-") or words[0].pieces:
         return words
     return (plain_word("git"), plain_word(name[4:]), *words[1:])
@@ -204,7 +228,7 @@ def _may_be_passed(text: str, previous: str) -> bool:
     return (
         text[:1] in ("-", "+")
         or "=" in text
-        or text == "container"
+        or text in ("container", "image")
         or (previous[:1] == "-" and "=" not in previous)
     )
 

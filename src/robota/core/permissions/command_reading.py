@@ -14,12 +14,12 @@ from robota.core.permissions.matchers import Cover, Gap
 from robota.core.permissions.rules import RuleSet
 from robota.core.permissions.started import LANGUAGES, find_perhaps_started, find_sources, find_started
 from robota.core.shell.builtins import CHECKS, OUTSIDE, find_outside
-from robota.core.shell.effects import Touch, find_touches
+from robota.core.shell.effects import Touch, find_touches, substitute
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
 from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
-from robota.core.shell.mentions import find_mentions
+from robota.core.shell.mentions import find_mentions, set_variables
 from robota.core.shell.programs import load_programs
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
@@ -84,8 +84,22 @@ class Reading(Struct, eq=False, gc=False):
             self._texts = {}
             for each in reversed(self.every):  # of equal texts the first one counts
                 texts = command_texts(each.command)
+                if "~" in texts[0] or "HOME" in texts[0] or self.home in texts[0]:
+                    self._texts.update(dict.fromkeys(self._home_texts(each), texts[0]))
                 self._texts.update(dict.fromkeys(texts, texts[0]))
         return self._texts
+
+    def _home_texts(self, invocation: Invocation) -> tuple[str, str]:
+        """The part with the user's home as a path, and as a tilde."""
+        home, where = self.home.rstrip("/"), invocation.directories[0]
+        assigned = frozenset(self.script.assigned)
+        known = [substitute(word, where, home, assigned) for word in invocation.words]
+        paths = [home + word.text[1:] if word.tilde else word.text for word in known]
+        inside = [path == home or path.startswith(f"{home}/") for path in paths]
+        short = [
+            "~" + path[len(home) :] if within else path for path, within in zip(paths, inside, strict=True)
+        ]
+        return " ".join(paths), " ".join(short)
 
     @property
     def sources(self) -> list[tuple[str, str]]:
@@ -113,8 +127,7 @@ class Reading(Struct, eq=False, gc=False):
         return self.names
 
     def _runs_written(self, invocation: Invocation) -> bool:
-        given = invocation.command.assignments
-        if given and any(each.name in _LOOKED_UP for each in given):
+        if not _LOOKED_UP.isdisjoint(variable for variable, _ in set_variables(invocation)):
             return True
         name, words = invocation.program, invocation.words
         files = _READ_UNNAMED.get(name, frozenset())

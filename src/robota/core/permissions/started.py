@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from robota.core.permissions.command_patterns import command_texts
 from robota.core.shell.guess import guess_script
 from robota.core.shell.invocations import Invocation
+from robota.core.shell.mentions import set_variables
 from robota.core.shell.programs import find_options, is_known, load_programs
 
 _LONGEST = 64  # words of a command that an option starts; keeps many such options in one command cheap
@@ -39,8 +40,12 @@ def find_perhaps_started(
     invocations: Sequence[Invocation], sources: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """The same where only the program knows how it reads the text: a command may begin at any word."""
+    starting = {part for _, part in sources}
     codes = [
-        (text, each.command.text) for each in invocations if _is_code(each.program) for text in _codes(each)
+        (text, each.command.text)
+        for each in invocations
+        if _is_code(each.program) or each.command.text in starting  # `vagrant ssh <<< "rm x"`
+        for text in _codes(each)
     ]
     for source, part in (*sources, *codes):
         words = [word for word in _BETWEEN.split(source) if word][:_LONGEST]
@@ -83,8 +88,7 @@ def find_sources(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]
 
 def _find_sources(invocation: Invocation) -> list[str]:
     steers = load_programs().is_steering
-    given = [each for each in invocation.command.assignments if each.value.literal and steers(each.name)]
-    sources = [each.value.text for each in given]
+    sources = [value.text for name, value in set_variables(invocation) if value.literal and steers(name)]
     options = None if invocation.computed else find_options(invocation.program)
     hazards = () if options is None else invocation.hazards
     if options is None or not hazards:

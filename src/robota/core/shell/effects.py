@@ -26,7 +26,11 @@ _OPERANDS: dict[str, tuple[TouchKind, ...]] = {
     "copy": ("read",),
     "move": ("read", "delete"),
 }
+_REMOTE = re.compile(r"\A[\w.@-]+:+(?!//)")
+"""The host, or the store, that a copied file comes from."""
 _BY_SUFFIX = re.compile(r"\*(\.\w+)\Z")
+_FIND_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete"})
+_FIND_CHOICES = frozenset({"-o", "-or", "!", "-not", ","})
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
 
@@ -107,8 +111,9 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
     if not names.isdisjoint(use.roots_deleted_by):
         # `find` starts where the words before its first test or action say.
         roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:])
+        only = found_suffixes(words)
         for root in [*roots] or [plain_word(".")]:
-            yield Touch("delete", root, where, part, recursive=True)
+            yield Touch("delete", root, where, part, recursive=True, suffixes=only)
     if not use.archive or not names.isdisjoint(_ARCHIVING):
         recursive = applies(use.recursive, names)
         hidden = use.visible is None or not names.isdisjoint(use.visible)
@@ -136,6 +141,16 @@ def chosen_suffixes(patterns: Sequence[str]) -> frozenset[str]:
     """How the files end that patterns such as `*.py` choose; nothing when that cannot be told."""
     found = [_BY_SUFFIX.match(pattern) for pattern in patterns]
     return frozenset([each[1] for each in found if each]) if all(found) else frozenset()
+
+
+def found_suffixes(words: Sequence[Word]) -> frozenset[str]:
+    """How the files end that `find` hands on, if its one `-name` tells before it does anything."""
+    texts = [word.text for word in words]
+    names = [index for index, text in enumerate(texts[:-1]) if text == "-name"]
+    acts = [index for index, text in enumerate(texts) if text in _FIND_ACTS]
+    if len(names) != 1 or (acts and acts[0] < names[0]) or not _FIND_CHOICES.isdisjoint(texts):
+        return frozenset()
+    return chosen_suffixes([texts[names[0] + 1]])
 
 
 def find_module(program: str, words: tuple[Word, ...]) -> tuple[str, tuple[Word, ...]]:
@@ -213,7 +228,7 @@ def _copies(sources: list[Word], targets: list[Word]) -> Iterator[Word]:
     """The files that copying would write if the target is a directory."""
     for target in targets:
         for source in sources:
-            name = source.text.rstrip("/").rpartition("/")[2]
+            name = _REMOTE.sub("", source.text).rstrip("/").rpartition("/")[2]
             ends: list[Piece] = [
                 ("text", "/" + name, source.literal)
             ]  # copies are called as a glob says, too

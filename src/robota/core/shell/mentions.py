@@ -15,7 +15,7 @@ from itertools import dropwhile, pairwise, takewhile
 from msgspec.structs import replace
 
 from robota.core.shell import sed_awk
-from robota.core.shell.effects import Touch, chosen_suffixes
+from robota.core.shell.effects import Touch, found_suffixes
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
 from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_glob, plain_word
@@ -45,6 +45,8 @@ _LISTS = re.compile(r"--files0?-from\b|--stdin-paths\Z|--batch(?:-command)?(?:=|
 _COPIES = re.compile(r"-[a-z]*[op]|--(?:create|pass)")
 _NAME_LISTS = re.compile(r"--?files0-from\b|--(?:from|info|git)file\b")
 _FD_RUNS = re.compile(r"-[A-Za-z]*[xX]|--exec")
+_EACH_STARTS = frozenset({"find"})
+"""Runners with which every inner command is one for certain."""
 _LONGEST = 4_000
 
 
@@ -115,9 +117,7 @@ def _found(invocation: Invocation) -> Iterator[Touch]:
     words, where = invocation.words, invocation.directories
     if all(inner.program in load_programs().names_only for inner in invocation.inner):
         return
-    plain = not any(word.text in ("-o", "-or", "!", "-not", ",") for word in words)
-    names = [after.text for before, after in pairwise(words) if before.text == "-name"]
-    only = chosen_suffixes(names) if plain and len(names) == 1 else frozenset[str]()
+    only = found_suffixes(words)
     roots = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:]))
     for root in roots or [plain_word(".")]:
         yield Touch("read", root, where, invocation.command.text, recursive=True, suffixes=only)
@@ -132,6 +132,8 @@ def own_words(invocation: Invocation) -> Sequence[Word]:
     runner, shell = programs.runners.get(invocation.program), invocation.program in programs.shells
     if first.source is not None and (shell or (runner is not None and runner.whole_is_file)):
         return (*words[1 : first.start], *words[first.start + 1 :])  # its text is one word among others
+    if first.source is None and invocation.program not in _EACH_STARTS:  # where it begins may be uncertain
+        first = unwrapped.inner[-1]
     return words[1 : first.start + (shell and first.source is None)]
 
 
@@ -256,10 +258,21 @@ def told_by_options(invocation: Invocation) -> Iterator[Word]:
         yield from (part for text in hazard.value.split() for part in split(plain_word(text)))
 
 
+def set_variables(invocation: Invocation) -> list[tuple[str, Word]]:
+    """What is set for a command alone, before it or by `env` and `sudo`."""
+    found = [(each.name, each.value) for each in invocation.command.assignments]
+    runner = load_programs().runners.get(invocation.program)
+    for word in own_words(invocation) if runner is not None and runner.assignments else ():
+        name, equals, value = word.text.partition("=")
+        if equals and name.isidentifier():
+            found.append((name, plain_word(value) if word.literal else word))
+    return found
+
+
 def told_by_variables(invocation: Invocation) -> Iterator[Word]:
     """What is set for the command alone: `KUBECONFIG=secrets/k kubectl …`."""
-    for assignment in invocation.command.assignments:
-        texts = assignment.value.text.split() if assignment.value.literal else ()
+    for _, value in set_variables(invocation):
+        texts = value.text.split() if value.literal else ()
         yield from (part for text in texts for part in split(plain_word(text)))
 
 

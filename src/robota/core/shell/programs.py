@@ -12,8 +12,10 @@ import msgspec
 from msgspec import Struct
 
 _VARIANT = re.compile(
-    r"\A(?:[a-z0-9_]+-){2,3}(?=(?:gcc|g\+\+|ld|ar|as|nm|ranlib|strip|objdump|objcopy|readelf)\b)"
-    r"|[.-]?\d[\d.]*\Z|\.(?:basic|tiny|nox|gtk3|openbsd|traditional)\Z"
+    r"\A(?:[a-z0-9_]+-){1,3}(?=(?:gcc|[gc]\+\+|clang(?:\+\+)?|gfortran|gdb|nm|ranlib|addr2line|objdump|objcopy"
+    r"|readelf)(?:-[\d.]+)?\Z)"
+    r"|\A(?:llvm-|avr-|(?:[a-z0-9_]+-){2,3})(?=(?:cpp|ld|ar|as|strip|strings|size)(?:-[\d.]+)?\Z)"
+    r"|[.-]?\d[\d.]*\Z|\.(?:basic|tiny|nox|gtk3|openbsd|traditional)\Z|(?<=gdb)-multiarch\Z"
 )
 _INERT_VALUE = re.compile(r"(?![/:])(?!.*\.\.)[\w .,:=@*+%/-]*")
 """Neither a path that leads elsewhere nor anything that a program could take for code."""
@@ -151,6 +153,10 @@ class Runner(Struct, frozen=True, forbid_unknown_fields=True):
     """Each word of the rest is a shell text of its own."""
     shell: bool = False
     """Without a command it is a shell."""
+    input_shell: bool | frozenset[str] = False
+    """Without a command, or with one of these options, it is a shell for what it is given to read."""
+    entry: bool = False
+    """The text of its option is a program, which gets the words behind as its own."""
     elsewhere: bool = False
     """What it runs is looked up in another file system, so no rule for the inner command covers it."""
     positional: int = 0

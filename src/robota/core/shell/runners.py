@@ -13,6 +13,7 @@ from shlex import quote
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from robota.core.shell.programs import ProgramOptions, Runner, find_options, load_programs
 from robota.core.shell.script import FOUND_WORD, UNKNOWN_WORD, Command, Redirection, Word, plain_word
@@ -26,6 +27,7 @@ _MAXIMUM_GUESSES = 24
 _MAXIMUM_MARKS = 4  # xargs uses the last one that it is given
 _LANGUAGES = frozenset({"python", "node", "perl", "ruby", "php", "lua", "deno", "bun", "tclsh", "Rscript"})
 _FD_ACTION = re.compile(r"-[A-Za-z]*[xX]\Z|--exec(?:-batch)?(?:=|\Z)")
+_LIST = str.maketrans('[",]', "    ")
 _GROUPS = frozenset({"container", "compose", "foreach", "workspace", "workspaces"})
 """What may stand before the subcommand of a runner (`docker container exec`)."""
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
@@ -66,7 +68,8 @@ def unwrap(command: Command, way: Way, *, fed: bool = False) -> Unwrapped | None
     if not isinstance(way, (Runner, ProgramOptions)):
         return way(command)
     if isinstance(way, Runner):
-        return _unwrap_runner(command.words, way)
+        found = _unwrap_runner(command.words, way)
+        return _unwrap_login(command, way, fed=fed) if found is None and way.input_shell else found
     taken = (
         not (way.verbs and len(command.words) > 1)  # then its input is data
         and _takes_commands(command, way.check, fed=fed)
@@ -118,6 +121,24 @@ def _unwrap_runner(words: tuple[Word, ...], runner: Runner) -> Unwrapped | None:
     return _describe(words, start, runner)
 
 
+def _option_names(text: str) -> Sequence[str]:
+    """The options that a word may hold: `-su` is `-s -u`."""
+    return [text] if text[:1] != "-" or text[:2] == "--" else [f"-{letter}" for letter in text[1:]]
+
+
+def _unwrap_login(command: Command, runner: Runner, *, fed: bool) -> Unwrapped | None:
+    """`ssh host` and `sudo -s` run what they read; without input they only wait for somebody to type."""
+    given = [each for each in command.redirections if each.operator in _INPUT_OPERATORS]
+    silent = any(each.target is not None and each.target.text == "/dev/null" for each in given)
+    named = {name for word in command.words[1:] for name in _option_names(word.text)}
+    wanted = runner.input_shell
+    asked = wanted if isinstance(wanted, bool) else not named.isdisjoint(wanted)
+    if not asked or silent or not (given or fed or command.piped):
+        return None
+    found = _unwrap_input(command)
+    return None if found is None else replace(found, restricts=not runner.deny_only)
+
+
 def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped | None:
     rest = words[start:]
     script_at = _script_option(words, start, runner)
@@ -129,6 +150,10 @@ def _describe(words: tuple[Word, ...], start: int, runner: Runner) -> Unwrapped 
     )
     if script_at is not None:
         at, text = script_at
+        program = words[at] if text is None else text
+        if runner.entry and program.literal:
+            words = (*map(plain_word, program.text.translate(_LIST).split()), *rest)
+            return Unwrapped((Inner(start, words),), restricts=not runner.deny_only) if words else None
         source = [text] if text is not None else words[at : at + 1]
         if runner.argv_string:  # what follows are further arguments
             source = [

@@ -36,6 +36,19 @@ _SOCAT_ADDRESS = re.compile(
     r"(?:[:,](?:[^!]|!(?!!))*)?",
     re.IGNORECASE,
 )
+_LINKED = re.compile(
+    r"-Wl(?:,(?:-B(?:static|dynamic|symbolic|symbolic-functions)|-(?:O\d|s|S|x|X|E|N|q|pie|dead_strip"
+    r"|headerpad_max_install_names)"
+    r"|--?(?:no-)?(?:as-needed|undefined|whole-archive|gc-sections|print-gc-sections|allow-shlib-undefined"
+    r"|fatal-warnings|relax|dynamicbase|nxcompat|demangle|eh-frame-hdr|copy-dt-needed-entries|add-needed"
+    r"|allow-multiple-definition)"
+    r"|--?(?:start-group|end-group|strip-all|strip-debug|discard-all|export-dynamic|(?:en|dis)able-new-dtags"
+    r"|sort-common|warn-common|large-address-aware)"
+    r"|--?(?:rpath|rpath-link|soname|install_name|build-id|hash-style|icf|defsym|wrap|exclude-libs|undefined"
+    r"|unresolved-symbols|version-script|compress-debug-sections|entry|stack|subsystem)(?:[=,](?!-)[\w.=$@{}/:+-]+)?"
+    r"|-[zu],[\w=-]+|-[lL][\w./+-]+))+"
+)
+"""What a compiler hands on to the linker that neither runs nor writes anything."""
 _SQL_HARMFUL = {
     "psql": re.compile(
         r"\\(?!(?:d[A-Za-z]*\+?|l\+?|x|z|timing|conninfo|echo|pset|encoding)(?:[\s;]|\Z))"
@@ -79,6 +92,10 @@ def find_harmful_words(
         for index, word in enumerate(words[1:], 1):
             if sql_escapes(word.text, check) or (word.computed and " " in word.text):
                 yield index
+        return
+    if check == "gcc":
+        linked = ((index, word.text) for index, word in enumerate(words) if word.text.startswith("-Wl,"))
+        yield from (index for index, text in linked if _LINKED.fullmatch(text) is None)
         return
     judge = _OPERAND_CHECKS[check]
     previous = ""

@@ -6,7 +6,9 @@ or a commit decides what is written. A rule that denies writing asks about them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile, pairwise
 
 from msgspec.structs import replace
 
@@ -32,6 +34,10 @@ _WRITING_GIT = frozenset({
 })  # fmt: skip
 _NAMED_FILES = TreeWriter(into=frozenset({"-f", "--file"}))
 _INDEX_ONLY = frozenset({"--cached", "--staged", "-S"})
+_FETCHERS = frozenset({"curl", "wget", "aria2c", "axel"})
+_FETCHED_INTO = frozenset({"-P", "--directory-prefix", "-d", "--dir", "--output-dir"})
+_REMOTE_NAME = re.compile(r"-[a-zA-Z#]*O|--remote-name")
+_OWN_NAME = re.compile(r"-[a-zA-Z]*O|--output-document|--spider")
 _WRITE_SECOND = frozenset({"split", "csplit", "xxd", "uniq"})
 WHOLE_REPOSITORY = plain_word(":/")
 """All files of the repository that the command runs in, as git itself spells it."""
@@ -49,6 +55,8 @@ def find_possible_writes(invocations: Sequence[Invocation], home: str) -> Iterat
         for token, _ in told_in_texts(invocation, own):
             told = Touch("write", plain_word(token), where, part, recursive=True, mentioned=True)
             yield replace(told, sure=False, told=True)
+        for word in _fetched(invocation, own):
+            yield Touch("write", word, where, part, mentioned=True, sure=False)
         for word in (*_named(invocation, own), *told_by_options(invocation)):
             handed = whole and (is_path(word) or word.text.startswith("$"))
             yield Touch("write", word, where, part, recursive=True, mentioned=not handed, sure=False)
@@ -85,6 +93,19 @@ def _named(invocation: Invocation, own: Sequence[Word]) -> Iterator[Word]:
         yield from operands[1:]
 
 
+def _fetched(invocation: Invocation, own: Sequence[Word]) -> Iterator[Word]:
+    """Files that are called as the address says that they come from: `curl -O`, `wget`."""
+    name, texts = invocation.program, [word.text for word in own]
+    named = _REMOTE_NAME if name == "curl" else _OWN_NAME
+    if name not in _FETCHERS or any(map(named.match, texts)) != (name == "curl"):
+        return
+    into = [after for before, after in pairwise(texts) if before in _FETCHED_INTO]
+    into += [text.partition("=")[2] for text in texts if text.partition("=")[0] in _FETCHED_INTO]
+    for text in texts:
+        found = re.split("[?#]", text)[0].rpartition("/")[2] if "/" in text and text[:1] != "-" else ""
+        yield from (plain_word(f"{place}/{found}") for place in (".", *into) if found)
+
+
 def _trees_of_git(invocation: Invocation) -> Iterator[Word]:
     """The trees that are named, and all of the repository where git brings in other contents."""
     words = invocation.words
@@ -94,6 +115,11 @@ def _trees_of_git(invocation: Invocation) -> Iterator[Word]:
     if writer is None and subcommand not in _WRITING_GIT:
         return
     operands, into, applies = _read(words, start + 1, writer or _NAMED_FILES)
+    if subcommand == "stash" and operands[:1] and operands[0].text == "push":
+        named = list(dropwhile(lambda word: word.text != "--", words))[1:]
+        if named:
+            yield from map(as_pathspec, named)
+            return
     texts = {word.text for word in words[start + 1 :]}
     if subcommand in _WRITING_GIT and ("--worktree" in texts or texts.isdisjoint(_INDEX_ONLY)):
         for word in (*operands, *into):
