@@ -90,6 +90,7 @@ class BlockContent(ReplyContent):
         self._begun_calls = 0
         self._counts: JsonObject = {}
         self._explanation = ""
+        self._id: Json = None
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
         kind = reply.get("type")
@@ -199,6 +200,12 @@ class BlockContent(ReplyContent):
 
     def _read_message(self, reply: JsonObject, chunks: list[Chunk]) -> None:
         message = object_of(reply.get("message") or reply.get("delta") or reply)
+        if reply.get("type") == "message_start":
+            before, self._id = self._id, message.get("id")
+            if self._blocks and before != self._id:  # a gateway began anew; the calls of both would be made
+                self.error, self.finish_reason = "another message began before this one had ended", "error"
+                self.done = True
+                return
         if not self.announced:
             self.announce(message.get("model"), message.get("id"), chunks)
         for usage in (message.get("usage"), reply.get("usage")):
@@ -213,8 +220,10 @@ class BlockContent(ReplyContent):
 
     def _facts(self, calls: int) -> JsonObject:
         """What has to be kept with the message besides text, thinking and calls."""
-        blocks = [block for block in self._blocks if block.text.strip() or block.kind != "text"]
-        places = [_ORDER.get(block.kind, -1) for block in blocks]
+        blocks = [block for block in self._blocks if block.text or block.kind != "text"]
+        places = [
+            _ORDER.get(block.kind, -1) for block in blocks if block.text.strip() or block.kind != "text"
+        ]
         plain = -1 not in places and places == sorted(places)
         cited = any(block.citations for block in blocks)
         kept = sum(block.kind == "tool_use" for block in blocks) == calls
