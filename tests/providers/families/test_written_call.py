@@ -5,7 +5,7 @@ import json
 import pytest
 
 from robota.core.provider import ToolSchema
-from robota.providers.pseudo_call import (
+from robota.providers.written_calls import (
     may_be_json_call,
     read_gemma_calls,
     read_json_calls,
