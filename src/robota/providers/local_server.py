@@ -167,15 +167,13 @@ def keep_raw(chunk: TextChunk) -> list[Chunk]:
     return [NativePayload(kind="stream_event", payload=chunk.raw, api_surface=API_SURFACE)]
 
 
-def count_overlap(text: str, marks: Iterable[str]) -> int:
+def count_overlap(text: str, marks: Sequence[str]) -> int:
     """How many characters at the end of the text could be the beginning of one of the marks."""
-    longest = 0
-    for mark in marks:
-        for length in range(min(len(mark) - 1, len(text)), longest, -1):
-            if text.endswith(mark[:length]):
-                longest = length
-                break
-    return longest
+    first = {mark[0] for mark in marks}
+    for at in range(max(0, len(text) + 1 - max(map(len, marks))), len(text)):
+        if text[at] in first and any(mark.startswith(text[at:]) for mark in marks):
+            return len(text) - at
+    return 0
 
 
 class ReasoningProjector(Struct, eq=False):

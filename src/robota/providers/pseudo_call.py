@@ -6,6 +6,7 @@ makes calls by itself needs no second reading: as soon as one of its calls comes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
@@ -19,12 +20,13 @@ from robota.providers.written_calls import (
     FUNCTION_TAG,
     ReadCalls,
     may_be_json_call,
-    may_be_tagged_call,
+    may_be_marked_call,
     read_function_calls,
     read_gemma_calls,
     read_json_calls,
+    read_marked_calls,
+    read_named_calls,
     read_python_calls,
-    read_tagged_calls,
 )
 
 FENCE = "```"
@@ -46,27 +48,67 @@ def _anything(_: str) -> bool:
 
 
 MISTRAL = Frame("[TOOL_CALLS]", "")
+MISTRAL_BY_NAME = Frame(MISTRAL.begin, "</s>", read_named_calls, _anything)
+_WORDS = (
+    "tool_call", "tool_calls", "function_calls", "minimax:tool_call", "seed:tool_call", "longcat_tool_call",
+    "TOOLCALL",
+)  # fmt: skip
+_MARKS = {
+    "<|tool_call|>": "<|/tool_call|>",
+    "<|tool_call_start|>": "<|tool_call_end|>",
+    "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",
+    "<|python_start|>": "<|python_end|>",
+    "<|action_start|>": "<|action_end|>",
+    "<|START_ACTION|>": "<|END_ACTION|>",
+    "<|channel|>commentary to=": "<|call|>",
+    "<｜tool▁calls▁begin｜>": "<｜tool▁calls▁end｜>",
+    "<｜DSML｜function_calls>": "</｜DSML｜function_calls>",
+}
+"""Which no prose has."""
 FRAMES = (
-    Frame("<tool_call>", "</tool_call>", read_tagged_calls, may_be_tagged_call),
+    *(Frame(f"<{word}>", f"</{word}>", read_marked_calls, may_be_marked_call) for word in _WORDS),
+    *(Frame(begin, end, read_marked_calls, _anything) for begin, end in _MARKS.items()),
     Frame("<tools>", "</tools>"),
     Frame("<function_call>", "</function_call>"),
     Frame(FUNCTION_TAG, "</function>", read_function_calls, _anything),
     Frame(f"{FENCE}json", FENCE),
+    Frame(f"{FENCE}JSON", FENCE),
+    Frame(f"{FENCE}tool\n", FENCE),
     Frame(f"{FENCE}tool_call", FENCE),
     Frame(f"{FENCE}tool_code", FENCE, read_python_calls, _anything),
     Frame(f"{FENCE}\n", FENCE),
     MISTRAL,
-    Frame("<|python_tag|>", ""),
+    Frame("functools", ""),
+    Frame("<|python_tag|>", "", read_marked_calls, _anything),
     Frame("<|tool_call>", "<tool_call|>", read_gemma_calls, _anything),
+    Frame("<start_function_call>", "<end_function_call>", read_gemma_calls, _anything),
 )
 BARE = Frame("", "", may_be=lambda text: may_be_json_call(text) or MISTRAL.begin.startswith(text))
 """JSON at the beginning of a line, or what begins like it."""
+_LIST_OF_PYTHON = lazy_pattern(r"\[\s*(?:[\w.]*|[\w.]+\(.*)", re.DOTALL)
+FIRST = Frame(
+    "",
+    "",
+    read=lambda text, offered: read_json_calls(text, offered) or read_python_calls(text, offered),
+    may_be=lambda text: BARE.may_be(text) or _LIST_OF_PYTHON.fullmatch(text) is not None,
+)
+"""A reply that begins with a list may be one of calls in Python, too."""
 _BEGINNINGS = tuple(frame.begin for frame in FRAMES)
-_LINE_OF_JSON = lazy_pattern(r"(?:^|(?<=\n))[ \t]*(?=[\[{])")
+_LINE_OF_JSON = lazy_pattern(r"(?:^|(?<=\n))[ \t;]*(?=[\[{])")
 
 
 class PseudoCallProjector:
-    __slots__ = ("_at_line", "_frame", "_held", "_made", "_offered", "_scanner", "_searched", "_trusting")
+    __slots__ = (
+        "_at_line",
+        "_begun",
+        "_frame",
+        "_held",
+        "_made",
+        "_offered",
+        "_scanner",
+        "_searched",
+        "_trusting",
+    )
 
     def __init__(self, tools: Iterable[ToolSchema]) -> None:
         self._offered = {tool.name: tool for tool in tools}
@@ -81,6 +123,8 @@ class PseudoCallProjector:
         """Finds the end of JSON that has no other."""
         self._at_line = True
         """What was given out ends with a line, or nothing was."""
+        self._begun = False
+        """Something was given out, or a call was found."""
         self._made: list[tuple[str, list[ToolCall]]] = []
         """Calls that were written, with their text."""
 
@@ -126,7 +170,9 @@ class PseudoCallProjector:
         """Look for the beginning of a call; it and what is behind it is returned."""
         found = [(at, frame) for frame in FRAMES if (at := text.find(frame.begin)) >= 0]
         found += [
-            (line.end(), BARE) for line in _LINE_OF_JSON.finditer(text) if line.start() or self._at_line
+            (line.end(), BARE if self._begun or text[: line.end()].strip() else FIRST)
+            for line in _LINE_OF_JSON.finditer(text)
+            if line.start() or self._at_line
         ]
         if found:
             at, self._frame = min(found, key=lambda each: each[0])
@@ -142,15 +188,18 @@ class PseudoCallProjector:
     def _say(self, text: str, said: list[str]) -> None:
         said.append(text)
         last = text.rpartition("\n")
-        if text.strip(" \t"):
+        if text.strip(" \t;"):  # which some put between calls
+            self._begun = True
             self._at_line = bool(last[1]) and not last[2].strip(" \t")
 
     def _collect(self, text: str, frame: Frame, said: list[str]) -> str:
         """Go on with what began like a call; what is behind it is returned."""
-        if frame is BARE and text.startswith(MISTRAL.begin):
+        if not frame.begin and text.startswith(MISTRAL.begin):
             frame = self._frame = MISTRAL
             self._searched, self._scanner = len(frame.begin), ValueScanner()
         start = len(frame.begin)
+        if frame is MISTRAL and text[start:].lstrip()[:1] not in ("", "[", "{"):
+            frame = self._frame = MISTRAL_BY_NAME
         if not frame.may_be(text[start:]):
             return self._let_go(text, start or 1, said)
         if not frame.end:
@@ -182,7 +231,7 @@ class PseudoCallProjector:
     def _make(self, text: str, length: int, calls: list[ToolCall]) -> str:
         """So much of the text is these calls."""
         self._made.append((text[:length], calls))
-        self._frame, self._at_line = None, True
+        self._frame, self._at_line, self._begun = None, True, True
         return text[length:]
 
     def _let_go(self, text: str, length: int, said: list[str]) -> str:

@@ -1,5 +1,4 @@
-"""Tool calls as models write them into their text: JSON in several spellings, Python, tags for each parameter,
-or Gemma's notation.
+"""Tool calls as models write them into their text: as JSON, as Python, in tags, behind their name.
 
 Each reader takes a text and gives the calls that it consists of. Only tools that were offered count, and only
 calls that are whole.
@@ -8,11 +7,11 @@ calls that are whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from robota._lazy_pattern import lazy_pattern
-from robota.core.jsontext import decode, encode
+from robota.core.jsontext import decode, encode, list_of, object_of
 from robota.core.messages import Json, JsonObject, ToolCall
 from robota.core.provider import ToolSchema
 
@@ -20,23 +19,61 @@ Offered: TypeAlias = Mapping[str, ToolSchema]
 ReadCalls: TypeAlias = Callable[[str, Offered], list[ToolCall]]
 """The calls a text consists of; none if it is anything else."""
 
-_NAMES = ("name", "tool", "tool_name")
+_NAMES = ("name", "tool", "tool_name", "function_name")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
-_FIRST_KEYS = frozenset({*_NAMES, *_ARGUMENTS, "id", "type", "function"})
+_WRAPPERS = ("function", "function_call", "tool_call")
+_LIST = "tool_calls"
+_KEYS = frozenset({*_NAMES, *_ARGUMENTS, *_WRAPPERS, _LIST, "id", "type", "tool_call_id"})
+"""What a call as JSON has; it begins with one of these."""
+_SPACES = ("functions", "tools", "default_api")
+"""What some models put in front of every name, with a dot."""
+_BETWEEN = lazy_pattern(r"[\s;,}]*")
+"""Braces too: small models close one too many."""
 
 
 # --- JSON --------------------------------------------------------------------------------------------
 
 
 def read_json_calls(text: str, offered: Offered) -> list[ToolCall]:
-    """One object, or a list of them: `{"name": …, "arguments": {…}}`."""
-    try:
-        value = decode(text)
-    except ValueError:
-        return []
-    written = value if isinstance(value, list) else [value]
+    """Objects, one behind the other or in a list: `{"name": …, "arguments": {…}}`."""
+    written = _read_values(text)
     calls = [call for item in written if (call := _read_object(item, offered)) is not None]
     return calls if len(calls) == len(written) else []
+
+
+def _read_values(text: str) -> list[Json]:
+    try:
+        values = [decode(text)]
+    except ValueError:
+        values = _read_several(text)
+    items = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    return list_of(object_of(items[0]).get(_LIST)) or items if len(items) == 1 else items
+
+
+def _read_several(text: str) -> list[Json]:
+    """Values that stand side by side; lines may break inside of their texts, as small models write them."""
+    import json  # noqa: PLC0415 - most calls are read without it
+
+    decoder = json.JSONDecoder(strict=False, parse_constant=_refuse)
+    values: list[Json] = []
+    at = 0
+    while at < len(text):
+        try:
+            value, at = decoder.raw_decode(text, _skip(_BETWEEN, text, at))
+        except (ValueError, RecursionError):
+            return []
+        values.append(value)
+        at = _skip(_BETWEEN, text, at)
+    return values
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is not JSON.")
+
+
+def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return at if found is None else found.end()
 
 
 def may_be_json_call(text: str) -> bool:
@@ -50,19 +87,20 @@ def may_be_json_call(text: str) -> bool:
     if not rest:
         return True
     key, end, _ = rest[1:].partition('"')
-    return rest.startswith('"') and (key in _FIRST_KEYS if end else len(key) <= len("tool_name"))
+    return rest.startswith('"') and (key in _KEYS if end else any(known.startswith(key) for known in _KEYS))
 
 
 def _read_object(item: Json, offered: Offered) -> ToolCall | None:
     if not isinstance(item, dict):
         return None
-    inner = item.get("function")
+    inner = next((item[key] for key in _WRAPPERS if key in item), None)
     if isinstance(inner, dict):
         item = inner
     elif isinstance(inner, str):
         item = {"name": inner, **item}
     name = next((item[key] for key in _NAMES if key in item), None)
-    if not isinstance(name, str) or name not in offered:
+    name = _find_name(name, offered) if isinstance(name, str) else None
+    if name is None or _is_description(item):
         return None
     arguments: Json = next((item[key] for key in _ARGUMENTS if key in item), {})
     if isinstance(arguments, str):
@@ -70,28 +108,99 @@ def _read_object(item: Json, offered: Offered) -> ToolCall | None:
             arguments = decode(arguments)
         except ValueError:
             return None
-    return ToolCall("", name, encode(arguments).decode()) if isinstance(arguments, dict) else None
+    return _make(name, arguments) if isinstance(arguments, dict) else None
 
 
-# --- tags: `<function=name>{…}</function>`, or with `<parameter=key>value</parameter>` in between -------
+def _is_description(item: JsonObject) -> bool:
+    """Whether this tells of something by that name, the tool itself perhaps, rather than calls it."""
+    if not item.keys() & _ARGUMENTS:
+        return not item.keys() <= _KEYS
+    form = item.get("parameters")
+    return "description" in item and isinstance(form, dict) and form.get("type") == "object"
 
-_FUNCTION = lazy_pattern(r"\s*(?:<function=)?([\w.-]+)>(.*?)(?:</function>)?\s*", re.DOTALL)
-_PARAMETERS = lazy_pattern(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+
+def _find_name(written: str, offered: Offered) -> str | None:
+    """The tool that is meant."""
+    if written in offered:
+        return written
+    space, _, name = written.partition(".")
+    return name if space in _SPACES and name in offered else None
+
+
+def _make(name: str, arguments: JsonObject) -> ToolCall:
+    return ToolCall("", name, encode(arguments).decode())
+
+
+# --- tags ----------------------------------------------------------------------------------------------
+
+FUNCTION_TAG = "<function="
+_FUNCTION = lazy_pattern(r"\s*(?:<function=)?([\w.-]+)>(.*?)(?:</function>\s*|\Z)", re.DOTALL)
+_PARAMETER = lazy_pattern(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
+_INVOKE = lazy_pattern(r"\s*<([^\s<>]*)invoke name=\"([\w.-]+)\">(.*?)</\1invoke>\s*", re.DOTALL)
+_NAMED = lazy_pattern(r"\s*<([^\s<>]*)parameter name=\"([\w.-]+)\"[^<>]*>(.*?)</\1parameter>\s*", re.DOTALL)
+_PAIRED = lazy_pattern(r"\s*([\w.-]+)\s*((?:<arg_key>.*</arg_value>)?)\s*", re.DOTALL)
+_PAIR = lazy_pattern(r"\s*<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>\s*", re.DOTALL)
 
 
 def read_function_calls(text: str, offered: Offered) -> list[ToolCall]:
-    """One call as tags, from the name on."""
-    found = _FUNCTION.fullmatch(text)
-    if found is None or found[1] not in offered:
-        return []
-    name, inside = found.groups()
-    if inside.strip().startswith("{"):
-        return read_json_calls(f'{{"name":"{name}","arguments":{inside}}}', offered)
-    if _PARAMETERS.sub("", inside).strip():
-        return []
-    fields = offered[name].parameters.get("properties") or {}
-    arguments = {key: _read_value(value, fields.get(key)) for key, value in _PARAMETERS.findall(inside)}
-    return [ToolCall("", name, encode(arguments).decode())]
+    """`<function=name>{…}</function>`, or `<parameter=key>value</parameter>` in between; from the name on."""
+    return _all(_read_function(name, inside, offered) for name, inside in _cover(_FUNCTION, text))
+
+
+def _read_function(name: str, inside: str, offered: Offered) -> ToolCall | None:
+    if not inside.strip().startswith("{"):
+        return _read_fields(name, _cover(_PARAMETER, inside), inside, offered)
+    found = read_json_calls(f'{{"name":"{name}","arguments":{inside}}}', offered)
+    return found[0] if found else None
+
+
+def read_invocations(text: str, offered: Offered) -> list[ToolCall]:
+    """`<invoke name="…"><parameter name="key">value</parameter></invoke>`, also with a prefix."""
+    return _all(
+        _read_fields(name, [field[1:] for field in _cover(_NAMED, inside)], inside, offered)
+        for _, name, inside in _cover(_INVOKE, text)
+    )
+
+
+def read_paired_calls(text: str, offered: Offered) -> list[ToolCall]:
+    """A name and `<arg_key>key</arg_key><arg_value>value</arg_value>` for each argument."""
+    return _all(
+        _read_fields(name, _cover(_PAIR, inside), inside, offered) for name, inside in _cover(_PAIRED, text)
+    )
+
+
+def _cover(pattern: re.Pattern[str], text: str) -> list[tuple[str, ...]]:
+    """The groups of all matches if the text consists of them."""
+    matches = []
+    at = 0
+    while at < len(text):
+        found = pattern.match(text, at)
+        if found is None or found.end() == at:
+            return []
+        matches.append(found.groups())
+        at = found.end()
+    return matches
+
+
+def _read_fields(
+    name: str, fields: Sequence[tuple[str, ...]], inside: str, offered: Offered
+) -> ToolCall | None:
+    """A call from the texts of its arguments."""
+    found = _find_name(name, offered)
+    if found is None or (inside.strip() and not fields):
+        return None
+    schemas = offered[found].parameters.get("properties") or {}
+    return _make(found, {key: _read_value(value, schemas.get(key)) for key, value in fields})
+
+
+def _all(calls: Iterable[ToolCall | None]) -> list[ToolCall]:
+    """All of them, or none."""
+    made = []
+    for call in calls:
+        if call is None:
+            return []
+        made.append(call)
+    return made
 
 
 def _read_value(text: str, schema: Json) -> Json:
@@ -104,16 +213,48 @@ def _read_value(text: str, schema: Json) -> Json:
         return text
 
 
-def read_tagged_calls(text: str, offered: Offered) -> list[ToolCall]:
-    return read_json_calls(text, offered) or read_function_calls(text, offered)
+# --- JSON behind a name --------------------------------------------------------------------------------
+
+_MARK = r"(?:<[|｜][^<>]*?[|｜]>|\[TOOL_CALLS\]|\[ARGS\]|\[CALL_ID\]\w*|```(?:json)?|</?tool_call>|\s)"
+_HEAD = lazy_pattern(
+    rf"{_MARK}*+(?:function{_MARK}++)?(?:to=)?([\w.-]+?)(?::\d+)?{_MARK}*+(?:json{_MARK}*+)?(?=\{{)"
+)
+_TAIL = lazy_pattern(rf"{_MARK}*+")
 
 
-def may_be_tagged_call(text: str) -> bool:
-    beginning = text.lstrip()[: len(FUNCTION_TAG)]
-    return may_be_json_call(text) or FUNCTION_TAG.startswith(beginning)
+def read_named_calls(text: str, offered: Offered) -> list[ToolCall]:
+    """`name{…}`, with the marks around and in between that models have learned."""
+    import json  # noqa: PLC0415 - see _read_several
+
+    decoder = json.JSONDecoder(strict=False, parse_constant=_refuse)
+    calls = []
+    at = 0
+    while at < len(text):
+        head = _HEAD.match(text, at)
+        name = _find_name(head[1], offered) if head else None
+        if head is None or name is None:
+            return []
+        try:
+            arguments, at = decoder.raw_decode(text, head.end())
+        except (ValueError, RecursionError):
+            return []
+        calls.append(_make(name, arguments))
+        at = _skip(_TAIL, text, at)
+    return calls
 
 
-FUNCTION_TAG = "<function="
+def read_marked_calls(text: str, offered: Offered) -> list[ToolCall]:
+    """Calls between marks of a model's own, in whichever notation."""
+    text = text[_skip(_TAIL, text, 0) :]
+    return next(filter(None, (read(text, offered) for read in _NOTATIONS)), [])
+
+
+def may_be_marked_call(text: str) -> bool:
+    """Whether this can become calls, as far as it does not read like a sentence."""
+    return may_be_json_call(text) or _MAY_BE.fullmatch(text) is not None
+
+
+_MAY_BE = lazy_pattern(r"\s*(?:[\w.-]*|[\w.-]+\s*[({<\n`].*|[<\[].*|\{\s*'.*)", re.DOTALL)
 
 
 # --- Python ------------------------------------------------------------------------------------------
@@ -146,12 +287,18 @@ def _read_expression(expression: object, offered: Offered) -> ToolCall | None:
     import ast  # noqa: PLC0415 - see read_python_calls
     import json  # noqa: PLC0415 - refuses what JSON does not have
 
-    if not isinstance(expression, ast.Call) or not isinstance(expression.func, ast.Name):
+    if not isinstance(expression, ast.Call):
         return None
-    name = expression.func.id
-    if name == "print" and name not in offered and len(expression.args) == 1 and not expression.keywords:
+    written = ast.unparse(expression.func)
+    if (
+        written == "print"
+        and written not in offered
+        and len(expression.args) == 1
+        and not expression.keywords
+    ):
         return _read_expression(expression.args[0], offered)
-    if name not in offered:
+    name = _find_name(written.removesuffix(".call"), offered)
+    if name is None:
         return None
     fields = list(offered[name].parameters.get("properties", ()))
     if len(expression.args) > len(fields) or any(word.arg is None for word in expression.keywords):
@@ -168,7 +315,7 @@ def _read_expression(expression: object, offered: Offered) -> ToolCall | None:
 
 # --- Gemma: `call:name{key:<|"|>text<|"|>,n:1,tags:[a,b]}` -------------------------------------------
 
-QUOTE = '<|"|>'
+QUOTES = ('<|"|>', "<escape>")
 _DEEPEST = 50
 _CALL = lazy_pattern(r"\s*call:\s*([\w.-]+)\s*(?=\{)")
 _KEY = lazy_pattern(r"\s*(?:<\|\"\|>)?\"?([\w.$-]+)\"?(?:<\|\"\|>)?\s*:\s*")
@@ -245,10 +392,11 @@ class _Reader:
     def read_value(self, depth: int) -> Json:
         if depth > _DEEPEST:
             raise ValueError("It is nested too deeply.")
-        if self.take(QUOTE):
-            end = self.text.index(QUOTE, self.at)
-            words, self.at = self.text[self.at : end], end + len(QUOTE)
-            return words
+        for quote in QUOTES:
+            if self.take(quote):
+                end = self.text.index(quote, self.at)
+                words, self.at = self.text[self.at : end], end + len(quote)
+                return words
         if self.text.startswith("{", self.at):
             return self.read_object(depth + 1)
         if self.text.startswith("[", self.at):
@@ -266,3 +414,20 @@ class _Reader:
             if not words.strip():
                 raise
         return words.strip()
+
+
+def read_python_values(text: str, offered: Offered) -> list[ToolCall]:
+    """JSON as Python would show it: `{'name': …, 'arguments': {…}}`."""
+    import ast  # noqa: PLC0415 - see read_python_calls
+
+    try:
+        written = encode(ast.literal_eval(text.strip())).decode()
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return []
+    return read_json_calls(written, offered)
+
+
+_NOTATIONS: tuple[ReadCalls, ...] = (
+    read_json_calls, read_function_calls, read_invocations, read_paired_calls, read_named_calls,
+    read_python_calls, read_python_values,
+)  # fmt: skip
