@@ -35,8 +35,15 @@ SMALL_WINDOW = 8192
 """Tokens; up to here long descriptions of tools would leave too little for the conversation."""
 MOST_BYTES = 6
 """Of a token, on average: what has more of them than this is sure not to fit."""
-MARKS = {"<think>": "</think>", "<|channel>thought": "<channel|>"}
-"""How thoughts begin and end: in the words of most open models, and of Gemma."""
+MARKS = {
+    "<think>": "</think>",
+    "<|channel>thought": "<channel|>",
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<seed:think>": "</seed:think>",
+    "<mm:think>": "</mm:think>",
+}
+"""How thoughts begin and end: most open models, Gemma, Mistral, Command, Seed, MiniMax."""
 
 
 SERVICE = Vendor(

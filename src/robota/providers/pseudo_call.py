@@ -60,9 +60,15 @@ _MARKS = {
     "<|python_start|>": "<|python_end|>",
     "<|action_start|>": "<|action_end|>",
     "<|START_ACTION|>": "<|END_ACTION|>",
+    "<|tools_prefix|>": "<|tools_suffix|>",
+    "<|function_call|>": "<|/function_call|>",
     "<|channel|>commentary to=": "<|call|>",
+    "<|channel|>analysis to=": "<|call|>",
+    "<|start|>assistant to=": "<|call|>",
+    "]<]minimax[>[<tool_call>": "]<]minimax[>[</tool_call>",
     "<｜tool▁calls▁begin｜>": "<｜tool▁calls▁end｜>",
     "<｜DSML｜function_calls>": "</｜DSML｜function_calls>",
+    "<｜DSML｜tool_calls>": "</｜DSML｜tool_calls>",
 }
 """Which no prose has."""
 FRAMES = (

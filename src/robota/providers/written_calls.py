@@ -116,7 +116,9 @@ def _is_description(item: JsonObject) -> bool:
     if not item.keys() & _ARGUMENTS:
         return not item.keys() <= _KEYS
     form = item.get("parameters")
-    return "description" in item and isinstance(form, dict) and form.get("type") == "object"
+    if "description" not in item or not isinstance(form, dict):
+        return False
+    return form.get("type") == "object" or all(isinstance(field, dict) for field in form.values())
 
 
 def _find_name(written: str, offered: Offered) -> str | None:
@@ -138,6 +140,7 @@ _FUNCTION = lazy_pattern(r"\s*(?:<function=)?([\w.-]+)>(.*?)(?:</function>\s*|\Z
 _PARAMETER = lazy_pattern(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
 _INVOKE = lazy_pattern(r"\s*<([^\s<>]*)invoke name=\"([\w.-]+)\">(.*?)</\1invoke>\s*", re.DOTALL)
 _NAMED = lazy_pattern(r"\s*<([^\s<>]*)parameter name=\"([\w.-]+)\"[^<>]*>(.*?)</\1parameter>\s*", re.DOTALL)
+_TAGGED = lazy_pattern(r"\s*<([\w.-]+)>(.*?)</\1>\s*", re.DOTALL)
 _PAIRED = lazy_pattern(r"\s*([\w.-]+)\s*((?:<arg_key>.*</arg_value>)?)\s*", re.DOTALL)
 _PAIR = lazy_pattern(r"\s*<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>\s*", re.DOTALL)
 
@@ -155,11 +158,16 @@ def _read_function(name: str, inside: str, offered: Offered) -> ToolCall | None:
 
 
 def read_invocations(text: str, offered: Offered) -> list[ToolCall]:
-    """`<invoke name="…"><parameter name="key">value</parameter></invoke>`, also with a prefix."""
+    """`<invoke name="…"><parameter name="key">value</parameter></invoke>`, also with a prefix, or with tags
+    that have the name of their parameter.
+    """
     return _all(
-        _read_fields(name, [field[1:] for field in _cover(_NAMED, inside)], inside, offered)
-        for _, name, inside in _cover(_INVOKE, text)
+        _read_fields(name, _fields_of(inside), inside, offered) for _, name, inside in _cover(_INVOKE, text)
     )
+
+
+def _fields_of(inside: str) -> list[tuple[str, ...]]:
+    return [field[1:] for field in _cover(_NAMED, inside)] or _cover(_TAGGED, inside)
 
 
 def read_paired_calls(text: str, offered: Offered) -> list[ToolCall]:
@@ -217,7 +225,7 @@ def _read_value(text: str, schema: Json) -> Json:
 
 _MARK = r"(?:<[|｜][^<>]*?[|｜]>|\[TOOL_CALLS\]|\[ARGS\]|\[CALL_ID\]\w*|```(?:json)?|</?tool_call>|\s)"
 _HEAD = lazy_pattern(
-    rf"{_MARK}*+(?:function{_MARK}++)?(?:to=)?([\w.-]+?)(?::\d+)?{_MARK}*+(?:json{_MARK}*+)?(?=\{{)"
+    rf"{_MARK}*+(?:function{_MARK}++)?(?:to=)?([\w.-]+?)(?::\d+)?{_MARK}*+(?:(?:json|analysis|commentary){_MARK}*+)*+(?=\{{)"
 )
 _TAIL = lazy_pattern(rf"{_MARK}*+")
 
@@ -243,8 +251,13 @@ def read_named_calls(text: str, offered: Offered) -> list[ToolCall]:
     return calls
 
 
+_JOINT = "]<]minimax[>["
+"""What MiniMax puts before each tag."""
+
+
 def read_marked_calls(text: str, offered: Offered) -> list[ToolCall]:
     """Calls between marks of a model's own, in whichever notation."""
+    text = text.replace(_JOINT, "")
     text = text[_skip(_TAIL, text, 0) :]
     return next(filter(None, (read(text, offered) for read in _NOTATIONS)), [])
 
@@ -427,7 +440,16 @@ def read_python_values(text: str, offered: Offered) -> list[ToolCall]:
     return read_json_calls(written, offered)
 
 
+def read_keyed_calls(text: str, offered: Offered) -> list[ToolCall]:
+    """`{"tool": {…}}`, which anywhere but between marks is any JSON."""
+    pairs = [pair for item in _read_values(text) for pair in object_of(item).items()]
+    return _all(
+        _make(name, arguments) if name in offered and isinstance(arguments, dict) else None
+        for name, arguments in pairs
+    )
+
+
 _NOTATIONS: tuple[ReadCalls, ...] = (
     read_json_calls, read_function_calls, read_invocations, read_paired_calls, read_named_calls,
-    read_python_calls, read_python_values,
+    read_python_calls, read_python_values, read_keyed_calls,
 )  # fmt: skip

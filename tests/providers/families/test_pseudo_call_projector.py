@@ -57,6 +57,17 @@ FAMILIES = {
     "kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>"
     '{"a": 1}<|tool_call_end|><|tool_calls_section_end|>',
     "minimax": f'<minimax:tool_call>\n<invoke name="add">\n{PARAMETER}\n</invoke>\n</minimax:tool_call>',
+    "deepseek, in other tags": '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="add">\n'
+    '<｜DSML｜parameter name="a" '
+    'string="false">1</｜DSML｜parameter>'
+    "\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+    "minimax, joined": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="add">]<]minimax[>[<a>1'
+    "]<]minimax[>[</a>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+    "apertus": '<|tools_prefix|>[{"add": {"a": 1}}]<|tools_suffix|>',
+    "one mark": '<|function_call|>{"name": "add", "arguments": {"a": 1}}',
+    "gpt-oss, analysing": '<|channel|>analysis to=functions.add <|constrain|>json<|message|>{"a": 1}',
+    "gpt-oss, as another message": "<|start|>assistant to=functions.add<|channel|>commentary json<|message|>"
+    '{"a": 1}<|call|>',
     "minimax, jamba": '<tool_calls>\n{"name": "add", "arguments": {"a": 1}}\n</tool_calls>',
     "hunyuan": '<tool_calls><tool_call>add\n```json\n{"a": 1}\n```\n</tool_call></tool_calls>',
     "invocations": f'<function_calls><invoke name="add">{PARAMETER}</invoke></function_calls>',
@@ -171,6 +182,8 @@ def test_several_calls_are_made_in_their_order() -> None:
         "{ not JSON }",
         "<function=delete>{}</function>",
         '{"name": "add", "version": "1.0"}',
+        '```json\n{"add": {"a": 1}}\n```',
+        '{"tool_name": "add", "description": "Adds.", "parameters": {"a": {"param_type": "int"}}}',
         '{"name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {}}}',
         '```json\n[{"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}}]\n```',
         "<tool_call> is how models write calls, and <tool_calls> is how others do.",
