@@ -91,15 +91,17 @@ FRAMES = (
 )
 BARE = Frame("", "", may_be=lambda text: may_be_json_call(text) or MISTRAL.begin.startswith(text))
 """JSON at the beginning of a line, or what begins like it."""
-_LIST_OF_PYTHON = lazy_pattern(r"\[\s*(?:[\w.]*|[\w.]+\(.*)", re.DOTALL)
+_LIST_OF_PYTHON = lazy_pattern(r"\[\s*(?:[\w.]*\Z|[\w.]+\()")
 FIRST = Frame(
     "",
     "",
     read=lambda text, offered: read_json_calls(text, offered) or read_python_calls(text, offered),
-    may_be=lambda text: BARE.may_be(text) or _LIST_OF_PYTHON.fullmatch(text) is not None,
+    may_be=lambda text: BARE.may_be(text) or _LIST_OF_PYTHON.match(text) is not None,
 )
 """A reply that begins with a list may be one of calls in Python, too."""
 _BEGINNINGS = tuple(frame.begin for frame in FRAMES)
+_BY_BEGINNING = {frame.begin: frame for frame in FRAMES}
+_BEGINNING = lazy_pattern("|".join(map(re.escape, _BEGINNINGS)))
 _LINE_OF_JSON = lazy_pattern(r"(?:^|(?<=\n))[ \t;]*(?=[\[{])")
 
 
@@ -174,22 +176,25 @@ class PseudoCallProjector:
 
     def _look(self, text: str, said: list[str]) -> str:
         """Look for the beginning of a call; it and what is behind it is returned."""
-        found = [(at, frame) for frame in FRAMES if (at := text.find(frame.begin)) >= 0]
-        found += [
-            (line.end(), BARE if self._begun or text[: line.end()].strip() else FIRST)
-            for line in _LINE_OF_JSON.finditer(text)
-            if line.start() or self._at_line
-        ]
-        if found:
-            at, self._frame = min(found, key=lambda each: each[0])
-            self._searched = len(self._frame.begin)
-            self._scanner = ValueScanner()
-            self._say(text[:at], said)
-            return text[at:]
+        mark = _BEGINNING.search(text)
+        lines = _LINE_OF_JSON.finditer(text, 0, mark.start() + 1 if mark else len(text))
+        line = next((line for line in lines if line.start() or self._at_line), None)
+        if mark is not None and (line is None or mark.start() <= line.end()):
+            return self._enter(text, mark.start(), _BY_BEGINNING[mark[0]], said)
+        if line is not None:
+            begun = self._begun or bool(text[: line.end()].strip())
+            return self._enter(text, line.end(), BARE if begun else FIRST, said)
         sure = len(text) - count_overlap(text, _BEGINNINGS)
         self._say(text[:sure], said)
         self._held = text[sure:]
         return ""
+
+    def _enter(self, text: str, at: int, frame: Frame, said: list[str]) -> str:
+        self._frame = frame
+        self._searched = len(frame.begin)
+        self._scanner = ValueScanner()
+        self._say(text[:at], said)
+        return text[at:]
 
     def _say(self, text: str, said: list[str]) -> None:
         said.append(text)

@@ -264,10 +264,10 @@ def read_marked_calls(text: str, offered: Offered) -> list[ToolCall]:
 
 def may_be_marked_call(text: str) -> bool:
     """Whether this can become calls, as far as it does not read like a sentence."""
-    return may_be_json_call(text) or _MAY_BE.fullmatch(text) is not None
+    return may_be_json_call(text) or _MAY_BE.match(text) is not None
 
 
-_MAY_BE = lazy_pattern(r"\s*(?:[\w.-]*|[\w.-]+\s*[({<\n`].*|[<\[].*|\{\s*'.*)", re.DOTALL)
+_MAY_BE = lazy_pattern(r"\s*(?:[\w.-]*\Z|[\w.-]+\s*[({<\n`]|[<\[]|\{\s*')")
 
 
 # --- Python ------------------------------------------------------------------------------------------
@@ -302,7 +302,12 @@ def _read_expression(expression: object, offered: Offered) -> ToolCall | None:
 
     if not isinstance(expression, ast.Call):
         return None
-    written = ast.unparse(expression.func)
+    place: ast.expr = expression.func
+    steps = ""
+    while isinstance(place, ast.Attribute):
+        steps = f".{place.attr}{steps}"
+        place = place.value
+    written = place.id + steps if isinstance(place, ast.Name) else ""
     if (
         written == "print"
         and written not in offered

@@ -94,6 +94,12 @@ def test_other_python_is_no_call(text) -> None:
     assert read_python_calls(text, OFFERED) == []
 
 
+def test_names_of_any_depth_are_read_and_none_is_found() -> None:
+    assert read_python_calls("write" + ".a" * 5_000 + "()", OFFERED) == []
+    assert plainly(read_python_calls('write.call(path="a")', OFFERED)) == [("write", {"path": "a"})]
+    assert plainly(read_python_calls('functions.write("a")', OFFERED)) == [("write", {"path": "a"})]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
