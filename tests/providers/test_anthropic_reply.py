@@ -220,7 +220,13 @@ def test_a_hosted_search_is_told_and_its_blocks_are_kept() -> None:
         TextChunk("Let me see. "),
         ServerToolChunk("web_search", {"query": "x"}),
         TextChunk("Yes."),
-        MetadataChunk({"anthropicContent": SEARCHED, "webSources": [{"title": "X", "url": "https://x"}]}),
+        MetadataChunk(
+            {
+                "anthropicContent": SEARCHED,
+                "webSources": [{"title": "X", "url": "https://x"}],
+                "usageIsSum": True,
+            }
+        ),
         StopChunk("end_turn", "end_turn"),
     ]
 
@@ -240,7 +246,7 @@ def test_a_hosted_tool_whose_input_cannot_be_read_is_told_all_the_same() -> None
 def test_a_pause_in_a_search_keeps_what_the_api_wants_back() -> None:
     chunks = read(start(), *SEARCHING[:-6], stop("pause_turn"), END)
     assert chunks[-2:] == [
-        MetadataChunk({"anthropicContent": SEARCHED[:2]}),
+        MetadataChunk({"anthropicContent": SEARCHED[:2], "usageIsSum": True}),
         StopChunk("pause", "pause_turn"),
     ]
 
