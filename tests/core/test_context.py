@@ -15,7 +15,15 @@ from robota.core.context import (
     read_token_usage,
     window_state,
 )
-from robota.core.messages import AssistantMessage, ImagePart, Json, Message, TokenUsage, UserMessage
+from robota.core.messages import (
+    AssistantMessage,
+    ImagePart,
+    Json,
+    Message,
+    ReasoningBlock,
+    TokenUsage,
+    UserMessage,
+)
 
 
 def exchange(words: str, sent: int, received: int) -> list[Message]:
@@ -71,6 +79,21 @@ def test_a_tally_grows_to_the_same_estimate_as_counting_anew() -> None:
 def test_an_image_counts_flat_instead_of_by_its_base64_text() -> None:
     estimate = estimate_serialized_context_tokens([UserMessage("look", (ImagePart("A" * 4_000_000),))])
     assert ATTACHMENT_TOKENS <= estimate < ATTACHMENT_TOKENS + 200
+
+
+def test_counts_that_are_a_sum_over_several_calls_are_no_size_of_the_conversation() -> None:
+    first = AssistantMessage("a" * 400, metadata={"inputTokens": 300, "outputTokens": 100})
+    searched = AssistantMessage(
+        "b" * 400, metadata={"inputTokens": 400_000, "outputTokens": 800, "usageIsSum": True}
+    )
+    assert 400 <= estimate_context_tokens_from_messages([first, searched]).tokens < 1_000
+
+
+def test_a_long_signature_counts_flat() -> None:
+    signature = "s" * 1_000_000
+    drawn = {"images": [{"type": "image_inline", "data": "d" * 1_000_000, "signature": signature}]}
+    message = AssistantMessage("", reasoning=(ReasoningBlock("", signature),), metadata=drawn)
+    assert estimate_serialized_context_tokens([message]) < 3 * ATTACHMENT_TOKENS + 200
 
 
 def test_a_picture_that_the_model_made_counts_flat_too() -> None:

@@ -163,6 +163,14 @@ async def test_a_call_cut_at_the_token_limit_is_not_executed_and_the_model_is_to
     assert (message.metadata["errorCode"], result.tools_executed) == ("truncated_arguments", ())
 
 
+async def test_counts_that_are_a_sum_over_several_calls_do_not_end_a_paused_turn() -> None:
+    searched = [TokenUsage(400_000, 800), MetadataChunk({"usageIsSum": True}), StopChunk("pause")]
+    agent, _ = agent_for(["Searching …", *searched], "Found it.", context_window=200_000)
+    result = await agent.run("find it")
+    assert result.text.endswith("Found it.")
+    assert result.usage.input_tokens >= 400_000
+
+
 async def test_a_pause_of_the_provider_is_continued() -> None:
     agent, provider = agent_for(["Searching …", StopChunk("pause")], "Found it.")
     result = await agent.run("go")

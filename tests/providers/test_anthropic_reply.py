@@ -220,7 +220,13 @@ def test_a_hosted_search_is_told_and_its_blocks_are_kept() -> None:
         TextChunk("Let me see. "),
         ServerToolChunk("web_search", {"query": "x"}),
         TextChunk("Yes."),
-        MetadataChunk({"anthropicContent": SEARCHED, "webSources": [{"title": "X", "url": "https://x"}]}),
+        MetadataChunk(
+            {
+                "anthropicContent": SEARCHED,
+                "webSources": [{"title": "X", "url": "https://x"}],
+                "usageIsSum": True,
+            }
+        ),
         StopChunk("end_turn", "end_turn"),
     ]
 
@@ -240,9 +246,18 @@ def test_a_hosted_tool_whose_input_cannot_be_read_is_told_all_the_same() -> None
 def test_a_pause_in_a_search_keeps_what_the_api_wants_back() -> None:
     chunks = read(start(), *SEARCHING[:-6], stop("pause_turn"), END)
     assert chunks[-2:] == [
-        MetadataChunk({"anthropicContent": SEARCHED[:2]}),
+        MetadataChunk({"anthropicContent": SEARCHED[:2], "usageIsSum": True}),
         StopChunk("pause", "pause_turn"),
     ]
+
+
+def test_blank_text_between_cited_passages_is_kept_with_them() -> None:
+    cited = [opened(5, type="text", text=""), delta(5, type="citations_delta", citation=CITATION)]
+    more = [*text(4, " "), *cited, delta(5, type="text_delta", text="So."), closed(5)]
+    kept = read(start(), *SEARCHING, *more, stop(), END)[-2]
+    assert isinstance(kept, MetadataChunk)
+    after = [{"type": "text", "text": " "}, {"type": "text", "text": "So.", "citations": [CITATION]}]
+    assert kept.values["anthropicContent"] == [*SEARCHED, *after]
 
 
 def test_thinking_between_words_and_calls_is_kept_in_its_place() -> None:
@@ -251,6 +266,21 @@ def test_thinking_between_words_and_calls_is_kept_in_its_place() -> None:
         chunk for chunk in read(start(), *parts, stop("tool_use"), END) if isinstance(chunk, MetadataChunk)
     )
     assert [block["type"] for block in kept.values["anthropicContent"]] == ["text", "thinking", "tool_use"]
+
+
+def test_a_message_that_begins_inside_another_ends_the_reply() -> None:
+    first = [start(), *text(0, "Hm."), *call(1, "a", "add", '{"a":1}')]
+    second = [start(id="msg_2"), *call(0, "b", "add", '{"a":1}'), stop("tool_use"), END]
+    said, error = read_failure(*first, *second)
+    assert said == "Hm."
+    assert "(another message began before this one had ended); try again." in str(error)
+
+
+def test_a_message_that_is_announced_twice_is_one() -> None:
+    assert read(start(), *text(0, "Hel"), start(), *text(1, "lo"), stop(), END)[:2] == [
+        TextChunk("Hel"),
+        TextChunk("lo"),
+    ]
 
 
 # --- a reply that is not streamed ------------------------------------------------------------------------

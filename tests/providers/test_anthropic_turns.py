@@ -232,6 +232,12 @@ def test_blocks_that_were_kept_with_the_message_are_sent_back_as_they_were() -> 
     assert turns(*history)[1][1] == [*NATIVE, use("c1", a=1)]
 
 
+def test_blank_text_among_kept_blocks_is_not_sent() -> None:
+    kept = {"anthropicContent": [*NATIVE, text(" "), text("So.")]}
+    message = AssistantMessage("Let me see. Yes. So.", metadata=kept)
+    assert turns(UserMessage("a"), message, UserMessage("b"))[1][1] == [*NATIVE, text("So.")]
+
+
 @pytest.mark.parametrize(
     "message",
     [

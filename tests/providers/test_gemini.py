@@ -184,6 +184,12 @@ async def test_an_unknown_model_is_told() -> None:
     assert error.model == "gemini-m"
 
 
+async def test_what_is_said_of_a_retired_model_is_told() -> None:
+    said = "This model models/gemini-m is no longer open to new users"
+    error = await failure_of(refusal(404, f"{said}.", status="NOT_FOUND"))
+    assert f"(404: {said}); check the model name" in str(error)
+
+
 async def test_a_wrong_address_is_told() -> None:
     error = await failure_of(Reply([b"<html>Not here</html>"], 404))
     assert isinstance(error, ProviderError)

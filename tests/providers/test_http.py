@@ -364,6 +364,18 @@ async def test_a_missing_model_is_named(reply: Reply) -> None:
     assert (error.model, error.provider) == ("m1", "acme")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The model `m1` has been deprecated, learn more here: https://acme.test/deprecations",
+        "Your organization must be verified to use the model `m1`",
+    ],
+)
+async def test_why_a_model_is_not_available_is_told(said: str) -> None:
+    error = await refusal(error_reply(404, f"{said}.", code="model_not_found"))
+    assert str(error) == f'Model "m1" is not available for provider "acme" ({said}); check its name.'
+
+
 async def test_a_conversation_that_is_too_long_says_so() -> None:
     error = await refusal(error_reply(400, "too long", code=400, type="exceed_context_size_error"))
     assert str(error).startswith("acme cannot take a conversation this long (400: too long)")

@@ -173,7 +173,7 @@ ERRORS: list[tuple[RobotaError, int]] = [
     (AuthenticationError("Wrong key.", provider="up", status=401), 502),
     (RateLimitError("Wait.", provider="up", status=429, retry_after=7), 429),
     (NetworkError("Gone.", provider="up"), 502),
-    (ModelNotAvailableError("m", "up", available_models=["a", "b"]), 404),
+    (ModelNotAvailableError("m", "up", available_models=["a", "b"], reason="It is retired"), 404),
     (CircuitBreakerOpenError("Open.", retry_after=3), 502),
     (ConfigurationError("Set it."), 400),
     (ValidationError("Not so.", field="messages"), 400),

@@ -21,6 +21,7 @@ from robota.core.messages import (
     Json,
     Message,
     Part,
+    ReasoningBlock,
     TokenUsage,
 )
 
@@ -30,6 +31,11 @@ BYTES_PER_TOKEN = 4
 """Of the JSON text in UTF-8: right for English and code, and counts a CJK character as most of a token."""
 ATTACHMENT_TOKENS = 1_600
 """What an inline image or file counts as; its base64 text would say a hundred times more."""
+
+USAGE_IS_SUM = "usageIsSum"
+"""Metadata of an answer for which the service called its model several times: the counts are right for the
+bill, but no size of the conversation.
+"""
 
 
 class ContextWindowState(Struct, frozen=True, rename="camel"):
@@ -60,13 +66,18 @@ def serialized_size(message: Message) -> int:
     """Bytes of the message's JSON text, attachments and pictures that a model made counted flat."""
     parts: tuple[Part, ...] = getattr(message, "parts", ())
     made = message.metadata.get("images")
-    if not parts and not made:
+    thoughts: tuple[ReasoningBlock, ...] = getattr(message, "reasoning", ())
+    if not parts and not made and not thoughts:
         return len(encode(message))
     bulky = [len(part.data) for part in parts if isinstance(part, ImagePart | FilePart)]
+    signatures: list[Json] = [thought.signature for thought in thoughts]
     if isinstance(made, list | tuple):
-        inline = [image.get("data") for image in made if isinstance(image, dict)]
-        bulky += [len(data) for data in inline if isinstance(data, str)]
-    return len(encode(message)) - sum(bulky) + len(bulky) * ATTACHMENT_TOKENS * BYTES_PER_TOKEN
+        images = [image for image in made if isinstance(image, dict)]
+        bulky += [len(data) for image in images if isinstance(data := image.get("data"), str)]
+        signatures += [image.get("signature") for image in images]
+    flat = ATTACHMENT_TOKENS * BYTES_PER_TOKEN  # a drawing is signed with as many bytes as it has itself
+    bulky += [len(sign) for sign in signatures if isinstance(sign, str) and len(sign) > flat]
+    return len(encode(message)) - sum(bulky) + len(bulky) * flat
 
 
 class ContextTally(Struct, eq=False, gc=False):
@@ -87,10 +98,9 @@ class ContextTally(Struct, eq=False, gc=False):
     def add(self, message: Message) -> None:
         self._bytes += serialized_size(message) + (1 if self._count else 0)
         self._count += 1
-        # What a tool says about its own tokens is not the size of this conversation.
-        usage = read_token_usage(message) if isinstance(message, AssistantMessage) else None
-        if usage is not None:
-            self._provider_tokens = usage.total_tokens
+        size = read_context_size(message)
+        if size is not None:
+            self._provider_tokens = size
             self._usage_at = self._count
 
     def tokens(self, floor: int = 0, *, extra: Iterable[Message] = ()) -> int:
@@ -121,6 +131,15 @@ def estimate_context_tokens_from_messages(
 def estimate_serialized_context_tokens(messages: Iterable[Message]) -> int:
     """Roughly how many tokens a text takes in a request."""
     return ContextTally.of(messages).estimate().serialized_tokens
+
+
+def read_context_size(message: Message) -> int | None:
+    """The provider's count of the conversation up to this answer, if it is one."""
+    # What a tool says about its own tokens is not the size of this conversation.
+    if not isinstance(message, AssistantMessage) or message.metadata.get(USAGE_IS_SUM):
+        return None
+    usage = read_token_usage(message)
+    return None if usage is None else usage.total_tokens
 
 
 def read_token_usage(message: Message) -> TokenUsage | None:

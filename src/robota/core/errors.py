@@ -97,11 +97,16 @@ class ToolExecutionError(RobotaError, code="TOOL_EXECUTION_ERROR"):
 class ModelNotAvailableError(RobotaError, code="MODEL_NOT_AVAILABLE", category="user"):
     """The provider does not offer that model."""
 
-    def __init__(self, model: str, provider: str, *, available_models: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: str, provider: str, *, available_models: Sequence[str] = (), reason: str = ""
+    ) -> None:
         fix = f"choose one of {', '.join(available_models)}" if available_models else "check its name"
-        super().__init__(f'Model "{model}" is not available for provider "{provider}"; {fix}.')
+        because = f" ({reason})" if reason else ""
+        super().__init__(f'Model "{model}" is not available for provider "{provider}"{because}; {fix}.')
         self.model = model
         self.provider = provider
+        self.reason = reason
+        """What the service said: it may be retired, of another API, or not open to this account."""
         self.available_models = tuple(available_models)
 
 

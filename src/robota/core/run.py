@@ -20,7 +20,7 @@ from typing import (
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from robota.core.context import read_token_usage
+from robota.core.context import read_context_size, read_token_usage
 from robota.core.errors import AbortError, RobotaError
 from robota.core.events import ToolOutcome
 from robota.core.messages import (
@@ -223,7 +223,9 @@ class RunState(Struct, kw_only=True, rename="camel"):
         """It has answered; a reply without content is not `kept` in the conversation."""
         usage = read_token_usage(message)
         if usage is not None:
-            self.usage, self.last_usage = self.usage + usage, usage
+            self.usage += usage
+            if read_context_size(message) is not None:
+                self.last_usage = usage
         if not kept:
             self.empty_replies += 1
             self.stop = message.metadata.get("stopReason") or self.stop

@@ -35,8 +35,15 @@ SMALL_WINDOW = 8192
 """Tokens; up to here long descriptions of tools would leave too little for the conversation."""
 MOST_BYTES = 6
 """Of a token, on average: what has more of them than this is sure not to fit."""
-MARKS = {"<think>": "</think>", "<|channel>thought": "<channel|>"}
-"""How thoughts begin and end: in the words of most open models, and of Gemma."""
+MARKS = {
+    "<think>": "</think>",
+    "<|channel>thought": "<channel|>",
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<seed:think>": "</seed:think>",
+    "<mm:think>": "</mm:think>",
+}
+"""How thoughts begin and end: most open models, Gemma, Mistral, Command, Seed, MiniMax."""
 
 
 SERVICE = Vendor(
@@ -167,15 +174,13 @@ def keep_raw(chunk: TextChunk) -> list[Chunk]:
     return [NativePayload(kind="stream_event", payload=chunk.raw, api_surface=API_SURFACE)]
 
 
-def count_overlap(text: str, marks: Iterable[str]) -> int:
+def count_overlap(text: str, marks: Sequence[str]) -> int:
     """How many characters at the end of the text could be the beginning of one of the marks."""
-    longest = 0
-    for mark in marks:
-        for length in range(min(len(mark) - 1, len(text)), longest, -1):
-            if text.endswith(mark[:length]):
-                longest = length
-                break
-    return longest
+    first = {mark[0] for mark in marks}
+    for at in range(max(0, len(text) + 1 - max(map(len, marks))), len(text)):
+        if text[at] in first and any(mark.startswith(text[at:]) for mark in marks):
+            return len(text) - at
+    return 0
 
 
 class ReasoningProjector(Struct, eq=False):

@@ -35,6 +35,58 @@ WRITTEN = [
     '[{"name": "add", "arguments": {"a": 1}}]',
     '{"type": "function", "function": {"name": "add", "arguments": "{\\"a\\": 1}"}}',
 ]
+JSON = '{"name": "add", "arguments": {"a": 1}}'
+PARAMETER = '<parameter name="a">1</parameter>'
+FAMILIES = {
+    "llama 3, builtin": "<|python_tag|>add.call(a=1)",
+    "llama 4": "<|python_start|>[add(a=1)]<|python_end|>",
+    "mistral, by name": '[TOOL_CALLS]add{"a": 1}',
+    "mistral, with arguments": '[TOOL_CALLS]add[ARGS]{"a": 1}',
+    "mistral, with an id": '[TOOL_CALLS]add[CALL_ID]abc123456[ARGS]{"a": 1}',
+    "granite": '<|tool_call|>[{"name": "add", "arguments": {"a": 1}}]',
+    "granite, in tags": '<tool_call>[{"name": "add", "arguments": {"a": 1}}]</tool_call>',
+    "phi": '<|tool_call|>[{"name": "add", "arguments": {"a": 1}}]<|/tool_call|>',
+    "phi, firefunction": 'functools[{"name": "add", "arguments": {"a": 1}}]',
+    "deepseek r1": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n"
+    '```json\n{"a": 1}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseek v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>add<｜tool▁sep｜>"
+    '{"a": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseek, in tags": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="add">\n<｜DSML｜parameter name="a" '
+    'string="false">1</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+    "glm": "<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+    "kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>"
+    '{"a": 1}<|tool_call_end|><|tool_calls_section_end|>',
+    "minimax": f'<minimax:tool_call>\n<invoke name="add">\n{PARAMETER}\n</invoke>\n</minimax:tool_call>',
+    "deepseek, in other tags": '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="add">\n'
+    '<｜DSML｜parameter name="a" '
+    'string="false">1</｜DSML｜parameter>'
+    "\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+    "minimax, joined": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="add">]<]minimax[>[<a>1'
+    "]<]minimax[>[</a>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+    "apertus": '<|tools_prefix|>[{"add": {"a": 1}}]<|tools_suffix|>',
+    "one mark": '<|function_call|>{"name": "add", "arguments": {"a": 1}}',
+    "gpt-oss, analysing": '<|channel|>analysis to=functions.add <|constrain|>json<|message|>{"a": 1}',
+    "gpt-oss, as another message": "<|start|>assistant to=functions.add<|channel|>commentary json<|message|>"
+    '{"a": 1}<|call|>',
+    "minimax, jamba": '<tool_calls>\n{"name": "add", "arguments": {"a": 1}}\n</tool_calls>',
+    "hunyuan": '<tool_calls><tool_call>add\n```json\n{"a": 1}\n```\n</tool_call></tool_calls>',
+    "invocations": f'<function_calls><invoke name="add">{PARAMETER}</invoke></function_calls>',
+    "olmo": "<function_calls>\nadd(a=1)\n</function_calls>",
+    "lfm": "<|tool_call_start|>[add(a=1)]<|tool_call_end|>",
+    "nemotron": '<TOOLCALL>[{"name": "add", "arguments": {"a": 1}}]</TOOLCALL>',
+    "command": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "add", "parameters": {"a": 1}}]'
+    "<|END_ACTION|>",
+    "internlm": '<|action_start|><|plugin|>\n{"name": "add", "parameters": {"a": 1}}<|action_end|>',
+    "seed": "<seed:tool_call>\n<function=add>\n<parameter=a>1</parameter>\n</function>\n</seed:tool_call>",
+    "longcat": '<longcat_tool_call>{"name": "add", "arguments": {"a": 1}}</longcat_tool_call>',
+    "gemma, small": "<start_function_call>call:add{a:1}<end_function_call>",
+    "gpt-oss": '<|channel|>commentary to=functions.add <|constrain|>json<|message|>{"a": 1}<|call|>',
+    "xlam": '{"tool_calls": [{"name": "add", "arguments": {"a": 1}}]}',
+    "wrapped": '{"function_call": {"name": "add", "arguments": {"a": 1}}}',
+    "with a space of names": '<tool_call>{"name": "functions.add", "arguments": {"a": 1}}</tool_call>',
+    "quoted as in python": "<tool_call>\n{'name': 'add', 'arguments': {'a': 1}}\n</tool_call>",
+    "a brace too many": '<tool_call>{"name": "add", "arguments": {"a": 1}}}</tool_call>',
+}
 UNCLOSED = [
     '<tool_call>{"name": "add", "arguments": {"a": 1}}',
     '```json\n{"name": "add", "arguments": {"a": 1}}\n',
@@ -51,6 +103,41 @@ def test_a_written_call_is_made_wherever_it_is_cut(written) -> None:
     expected = [TextChunk("I add.\n\n.\n"), CALL, MADE]
     assert_same_in_all_cuts(projector, f"I add.\n{written}\n.\n", expected)
     assert_same_in_all_cuts(projector, written, [CALL, MADE])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_call_of_a_family_is_made_wherever_it_is_cut(family) -> None:
+    assert_same_in_all_cuts(projector, FAMILIES[family], [CALL, MADE])
+
+
+def test_a_list_of_python_is_calls_where_a_reply_begins_with_it() -> None:
+    assert_same_in_all_cuts(projector, "[add(a=1), add(a=1)]", [CALL, CALL, MADE])
+    said = "So:\n[add(a=1)]"
+    assert_same_in_all_cuts(projector, said, [TextChunk(said), STOP])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f"<tool_call>{JSON}\n{JSON}</tool_call>",
+        f"```json\n{JSON}\n{JSON}\n```",
+        '[TOOL_CALLS]add{"a": 1}[TOOL_CALLS]add{"a": 1}',
+        f'<function_calls>{2 * f"""<invoke name="add">{PARAMETER}</invoke>"""}</function_calls>',
+    ],
+)
+def test_calls_side_by_side_are_all_made(written) -> None:
+    assert_same_in_all_cuts(projector, written, [CALL, CALL, MADE])
+
+
+def test_semicolons_between_calls_are_no_text_that_hides_the_next() -> None:
+    line = '{"name": "add", "arguments": {"a": 1}}'
+    assert_same_in_all_cuts(projector, f"{line}; {line}", [TextChunk("; "), CALL, CALL, MADE])
+
+
+def test_lines_may_break_inside_of_an_argument() -> None:
+    note = ToolCall("", "add", '{"note":"a\\nb"}')
+    text = '<tool_call>{"name": "add", "arguments": {"note": "a\nb"}}</tool_call>'
+    assert_same_in_all_cuts(projector, text, [note, MADE])
 
 
 @pytest.mark.parametrize("written", UNCLOSED)
@@ -94,6 +181,18 @@ def test_several_calls_are_made_in_their_order() -> None:
         '[{"a": 1}, 2]',
         "{ not JSON }",
         "<function=delete>{}</function>",
+        '{"name": "add", "version": "1.0"}',
+        '```json\n{"add": {"a": 1}}\n```',
+        '{"tool_name": "add", "description": "Adds.", "parameters": {"a": {"param_type": "int"}}}',
+        '{"name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {}}}',
+        '```json\n[{"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}}]\n```',
+        "<tool_call> is how models write calls, and <tool_calls> is how others do.",
+        "<function_calls>\nimport os\n</function_calls>",
+        "<tool_call>delete\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+        '<function_calls><invoke name="delete"></invoke></function_calls>',
+        '[TOOL_CALLS]delete{"a": 1}',
+        "import functools\nfunctools.partial(add, a=1)",
+        "[add](https://a.org) is a link, [x] a box and [1, 2] a list.",
         "<function=add>plain words</function>",
         "```jso",
         "``",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from robota.core.provider import ToolSchema
-from robota.providers.pseudo_call import (
+from robota.providers.written_calls import (
     may_be_json_call,
     read_gemma_calls,
     read_json_calls,
@@ -92,6 +92,12 @@ def test_python_calls_with_literals_are_read(text, expected) -> None:
 )  # fmt: skip
 def test_other_python_is_no_call(text) -> None:
     assert read_python_calls(text, OFFERED) == []
+
+
+def test_names_of_any_depth_are_read_and_none_is_found() -> None:
+    assert read_python_calls("write" + ".a" * 5_000 + "()", OFFERED) == []
+    assert plainly(read_python_calls('write.call(path="a")', OFFERED)) == [("write", {"path": "a"})]
+    assert plainly(read_python_calls('functions.write("a")', OFFERED)) == [("write", {"path": "a"})]
 
 
 @pytest.mark.parametrize(

@@ -144,4 +144,5 @@ def _native_blocks(message: AssistantMessage, calls: list[JsonObject]) -> list[J
     if text != message.content or places != len(calls):
         return None
     left = iter(calls)
-    return [next(left) if block.get("type") == "tool_use" else block for block in kept]
+    blocks = [next(left) if block.get("type") == "tool_use" else block for block in kept]
+    return [block for block in blocks if block.get("type") != "text" or block["text"].strip()]

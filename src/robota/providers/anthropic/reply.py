@@ -7,6 +7,7 @@ the message's metadata, because the API wants them back as they were.
 
 from __future__ import annotations
 
+from robota.core.context import USAGE_IS_SUM
 from robota.core.jsontext import decode, encode, list_of, object_of, objects_of
 from robota.core.messages import Json, JsonObject, ReasoningBlock, StopReason, TokenUsage, ToolCall
 from robota.core.provider import (
@@ -29,6 +30,7 @@ _STOP_REASONS: dict[str, StopReason] = {
     "content_filter": "content_filter",
     "model_context_window_exceeded": "context_overflow",
 }
+_HOSTED = ("server_tool_use", "mcp_tool_use")
 _ORDER = {"thinking": 0, "redacted_thinking": 0, "text": 1, "tool_use": 2}
 """The order in which blocks are put together from a message; see `assistant_blocks`."""
 
@@ -90,6 +92,7 @@ class BlockContent(ReplyContent):
         self._begun_calls = 0
         self._counts: JsonObject = {}
         self._explanation = ""
+        self._id: Json = None
 
     def read(self, reply: JsonObject, raw: bytes | None, chunks: list[Chunk]) -> bytes | None:
         kind = reply.get("type")
@@ -138,7 +141,9 @@ class BlockContent(ReplyContent):
         if reason in ("end_turn", "tool_use"):
             reason = "tool_use" if calls else "end_turn"
         self.usage = self._usage_sum()
-        return self.conclude(calls, self._facts(len(calls)), reason, self._explanation or word)
+        facts = self._facts(len(calls))
+        facts[USAGE_IS_SUM] = any(block.kind in _HOSTED for block in self._blocks)
+        return self.conclude(calls, facts, reason, self._explanation or word)
 
     # --- blocks ------------------------------------------------------------------------------------------
 
@@ -184,7 +189,7 @@ class BlockContent(ReplyContent):
             chunks.append(ReasoningBlock(block.text, block.signature or None, {"type": "thinking"}))
         elif block.kind == "redacted_thinking":
             chunks.append(ReasoningBlock(data=block.data))
-        elif block.kind in ("server_tool_use", "mcp_tool_use"):
+        elif block.kind in _HOSTED:
             chunks.append(ServerToolChunk(text_of(block.data, "name"), block.input))
 
     def _calls_of(self, *, trusted: bool) -> list[ToolCall]:
@@ -199,6 +204,12 @@ class BlockContent(ReplyContent):
 
     def _read_message(self, reply: JsonObject, chunks: list[Chunk]) -> None:
         message = object_of(reply.get("message") or reply.get("delta") or reply)
+        if reply.get("type") == "message_start":
+            before, self._id = self._id, message.get("id")
+            if self._blocks and before != self._id:  # a gateway began anew; the calls of both would be made
+                self.error, self.finish_reason = "another message began before this one had ended", "error"
+                self.done = True
+                return
         if not self.announced:
             self.announce(message.get("model"), message.get("id"), chunks)
         for usage in (message.get("usage"), reply.get("usage")):
@@ -213,8 +224,10 @@ class BlockContent(ReplyContent):
 
     def _facts(self, calls: int) -> JsonObject:
         """What has to be kept with the message besides text, thinking and calls."""
-        blocks = [block for block in self._blocks if block.text.strip() or block.kind != "text"]
-        places = [_ORDER.get(block.kind, -1) for block in blocks]
+        blocks = [block for block in self._blocks if block.text or block.kind != "text"]
+        places = [
+            _ORDER.get(block.kind, -1) for block in blocks if block.text.strip() or block.kind != "text"
+        ]
         plain = -1 not in places and places == sorted(places)
         cited = any(block.citations for block in blocks)
         kept = sum(block.kind == "tool_use" for block in blocks) == calls

@@ -22,13 +22,9 @@ def describe_google_refusal(refusal: Refusal, provider: str, secrets: Sequence[s
     error = _explain(status, refusal.status, provider, secrets)
     if error is None:
         error = describe_refusal(refusal, provider, secrets)
-    if refusal.status == 404 and isinstance(error, ProviderError):
-        place = refusal.url.partition("?")[0].rpartition("@")[2]
-        error = ProviderError(
-            f"{provider} knows no {place} (404); check the model name, base_url and api_version.",
-            provider=provider,
-            status=404,
-        )
+    if isinstance(error, ProviderError) and error.status == 404 and error.problem:
+        fix = "check the model name, base_url and api_version"
+        error = ProviderError(f"{error.problem}; {fix}.", provider=provider, status=404)
     if isinstance(error, RateLimitError | ProviderError) and error.retry_after is None:
         error.retry_after = _read_delay(status)
     return error

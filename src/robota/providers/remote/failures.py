@@ -51,6 +51,7 @@ _FACTS = {
     "request_id": "requestId",
     "retry_after": "retryAfter",
     "model": "model",
+    "reason": "reason",
     "available_models": "availableModels",
     "field": "field",
 }
@@ -98,7 +99,10 @@ def read_error(told: Json, secrets: Sequence[str] = ()) -> RobotaError:
         models = told.get("availableModels")
         available = [str(name) for name in models] if isinstance(models, list) else []
         return ModelNotAvailableError(
-            text_of(told, "model"), text_of(told, "provider"), available_models=available
+            text_of(told, "model"),
+            text_of(told, "provider"),
+            available_models=available,
+            reason=text_of(told, "reason"),
         )
     kind, facts = _ERRORS.get(code, (ProviderError, _SERVICE_FACTS))
     return kind(message, **{name: _read_fact(name, told) for name in facts})

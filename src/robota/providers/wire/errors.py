@@ -187,7 +187,8 @@ def describe_refusal(refusal: Refusal, provider: str, secrets: Sequence[str]) ->
     said = quote(said, secrets)
     status, headers = refusal.status, refusal.headers
     if status in (400, 404) and refusal.model and _is_about_model(refusal.model, said, words):
-        return ModelNotAvailableError(refusal.model, provider)
+        told = "" if said == f"model: {refusal.model}" else said
+        return ModelNotAvailableError(refusal.model, provider, reason=told)
     reason = find_reason(said, words) if status not in (401, 403) else None
     what, fix = _explain(refusal, reason, secrets)
     words_of_it = f"{status}: {said}" if said else str(status)

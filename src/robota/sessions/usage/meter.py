@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_token_usage, serialized_size
+from robota.core.context import BYTES_PER_TOKEN, normalize_usage, read_context_size, serialized_size
 from robota.core.jsontext import encode
-from robota.core.messages import AssistantMessage, Json, Message, TokenUsage, ToolCall
+from robota.core.messages import Json, Message, TokenUsage, ToolCall
 from robota.core.provider import (
     ChatRequest,
     Chunk,
@@ -109,8 +109,7 @@ class InputSize(Struct, eq=False):
         """The tokens of the conversation up to this message, where they are known."""
         if message is self._last:
             return self._tokens
-        usage = read_token_usage(message) if isinstance(message, AssistantMessage) else None
-        return None if usage is None else usage.total_tokens
+        return read_context_size(message)
 
     def _count_tools(self, tools: tuple[ToolSchema, ...]) -> int:
         if tools is not self._tools:
