@@ -292,7 +292,7 @@ _signed = after(r" -hmac \Z", _argument, chosen_argument)
 # --- calls and SQL -------------------------------------------------------------------------------------
 
 _CONNECTS = (
-    r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql)\.connect)"
+    r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql|[Oo]racle(?:db)?)\.connect)"
     r"\([^()\n]*\Z"
 )
 _ARGUMENTS = r"(?:[^,()\n]{1,100},\s{0,20}){%s}?(?=\\{0,7}[\"'])"
@@ -363,6 +363,7 @@ COMMANDS: tuple[Rule, ...] = (
         "net use",
         r"(?:r \S{1,40}| \\{2,8}[^\s\\]\S{2,80}| \S{1,20} \S{3,80}) (?=[^\s/*])",
         _net_use,
+        needs=("user", "\\"),
         folded=True,
     ),
     Rule("rabbitmqctl ", r"(?:add_user|change_password) \S{1,40} ", next_word, needs=("user", "pass")),
@@ -380,11 +381,11 @@ COMMANDS: tuple[Rule, ...] = (
     *(
         Rule(
             program,
-            r"(?:-\w{1,8} |userid=)?\w{1,40}/(?=(?:\"[^\"\n]{1,40}\"|[^\s/@$]{1,80})@)",
+            rest + r"(?:-\w{1,8} |userid=)?\w{1,40}/(?=(?:\"[^\"\n]{1,40}\"|[^\s/@$]{1,80})@)",
             until_at,
             needs=("@",),
         )
-        for program in ("sqlplus ", "expdp ", "impdp ", "sqlldr ", "rman target ")
+        for program, rest in (("sql", "(?:plus|ldr) "), ("pdp ", "(?<=[ei][xm]pdp )"), ("rman target ", ""))
     ),
     Rule(
         "bundle config ",
@@ -393,7 +394,7 @@ COMMANDS: tuple[Rule, ...] = (
         needs=("config",),
     ),
     Rule(" -pw ", r"(?=[^\s-])", after(_PUTTY, next_word), needs=("pw",)),
-    Rule("setapikey ", r"(?=\S)", issued_argument, needs=("apikey",), folded=True),
+    Rule("setapikey ", r"(?=\S)", issued_argument, needs=("key",), folded=True),
     Rule("::add-mask::", r"(?=\S)", _argument),
     # Calls and SQL
     Rule(
@@ -404,8 +405,12 @@ COMMANDS: tuple[Rule, ...] = (
         folded=True,
     ),
     Rule("userpwd,", r"\s{0,4}(?=\\{0,7}[\"'][^,])", _login, needs=("pw",), folded=True),
-    Rule("onnect", rf"(?:ion)?\({_ARGUMENTS % 2}", after(_CONNECTS, _argument), needs=("(",)),
-    Rule("racle", rf"(?:db)?\.connect\({_ARGUMENTS % 1}", _argument, needs=("(",)),
+    Rule(
+        "onnect",
+        rf"(?:ion)?\((?:(?:(?<=racle\.connect\()|(?<=racledb\.connect\()){_ARGUMENTS % 1}|{_ARGUMENTS % 2})",
+        after(_CONNECTS, _argument),
+        needs=("(",),
+    ),
     Rule("redential", rf"s?(?:\.new)?\({_ARGUMENTS % '1,2'}", chosen_argument, needs=("cred",)),
     Rule(
         "hmac",
