@@ -325,9 +325,18 @@ class _Walk(Struct, eq=False):
         except msgspec.DecodeError:
             return source
         if len(items) != len(source):
-            return source
+            return self._without_key(source)
         self._changed = True
         return items
+
+    def _without_key(self, source: Sequence[str]) -> Sequence[str]:
+        """The lines of a text without those of a private key, from its first to its last."""
+        first = next((at for at, line in enumerate(source) if "-BEGIN " in line), len(source))
+        after = next((at for at, line in enumerate(source) if at > first and "-END " in line), len(source))
+        if first == len(source):
+            return source
+        self._changed = True
+        return [REDACTED if first <= at <= after else line for at, line in enumerate(source)]
 
     @staticmethod
     def _is_argument(option: Json, value: Json) -> bool:
