@@ -145,7 +145,7 @@ def _judge(name: str, ahead: str) -> Decision | None:
     return take(found) if stated else None
 
 
-_OPENING = lazy_pattern(r"^.*[:=(\[] ?\\*[\"'`](?=\w)")
+_OPENING = lazy_pattern(r"^.*[:=(\[] ?\\*[\"'`](?=[\w|│ ])")
 """The string of JSON or of a program that a table stands in."""
 _IN_TABLES = {"pass": Strength.TEXT, "secret": Strength.WEAK}
 """A column `secret` may list names of secrets."""
