@@ -29,7 +29,7 @@ from robota.sessions.redaction.names import (
     named_value,
 )
 from robota.sessions.redaction.rules import REDACTED, Rule, Tail
-from robota.sessions.redaction.scanner import may_match, redact_text
+from robota.sessions.redaction.scanner import StreamRedactor, may_match, redact_text
 from robota.sessions.redaction.values import is_placeholder, looks_chosen
 
 _SHORTEST = 8
@@ -74,6 +74,13 @@ class Redactor:
     def text(self, text: str) -> str:
         """One text, redacted."""
         return redact_text(text, self.own) if len(text) >= _LEAST else text
+
+    def texts(self, texts: Iterable[str]) -> list[str]:
+        """Texts that follow each other: each as it is in the redacted whole."""
+        stream = StreamRedactor(self)
+        for text in texts:
+            stream.push(text)
+        return stream.take(final=True)
 
     def are_plain(self, texts: Iterable[str], *, repeated: bool = False) -> bool:
         """Whether certainly none of these texts holds a secret; much cheaper than redacting them."""
