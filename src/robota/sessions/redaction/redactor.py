@@ -38,7 +38,6 @@ _SHORTEST = 8
 """Own secrets shorter than this would hit ordinary words."""
 _JSON_FIELD = "arguments"
 """It holds a text of JSON, in messages as in the replies of most services."""
-_JSON_BEGINS, _JSON_BEGINS_SPACED = f'"{_JSON_FIELD}":"{{', f'"{_JSON_FIELD}": "{{'
 _JSON_TEXT = lazy_pattern(rf'"{_JSON_FIELD}": ?"(\{{(?:[^"\\]++|\\.)*+)"')
 _LEAST = 7
 """No rule finds anything in a shorter text."""
@@ -116,7 +115,7 @@ class Redactor:
         if "\\" in plain:
             if "\\u" in plain or "BEGIN" in plain:  # what looks different when it is decoded
                 return False
-            if _JSON_BEGINS not in plain and _JSON_BEGINS_SPACED not in plain:
+            if '"{' not in plain:
                 plain = _without_escapes(plain)
             elif (texts := _json_texts(plain)) is None:
                 return False

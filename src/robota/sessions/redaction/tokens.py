@@ -286,7 +286,6 @@ TOKENS: tuple[Rule, ...] = (
         "nemonic",
         r"\w{0,12}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?(?=(?:[a-z]{3,8} ){11})",
         _words,
-        needs=("=",),
         folded=True,
     ),
     Rule(
