@@ -66,7 +66,7 @@ _SCHEMA = lazy_pattern(
 )
 _NUMBER = lazy_pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = lazy_pattern(
-    r"(?:(?:Some|Just|SecretStr|SecretString|String::from|aws\.String|\[\]byte)\()?[bBrRuULNEfF@]?"
+    r"(?:(?:Some|Just|SecretStr|SecretString|String::from|aws\.String|\[\]byte)\()?(?:[bBrRuULNEfF@]|\$(?='))?"
     r"(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
 )
 _LONG_STRING = lazy_pattern(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w)|`(?=`\w))(?P<slashes>)(?P<quote>[\"'`])")

@@ -51,7 +51,8 @@ _LINKS = (
     r"[\"'][ \t]{0,4}\{[ \t]{0,4}(?:(?:type|description|sensitive|nullable)[ \t]{0,4}=[ \t]{0,4}"
     r"(?:\\?\"[^\"\\\n]{0,60}\\?\"|[a-z]{1,20})[ \t,;]{1,4}){0,3}default[ \t]{0,4}=[ \t]{0,4}\\?\"",
     # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
-    r"</(?:key|name)>\s{0,40}[+>]?\s{0,20}<(?:string|value)>(?:<string>)?|[\"']>"
+    r"</(?:key|name)>\s{0,40}[+>]?\s{0,20}<(?:string|value)>(?:<string>)?"
+    r"|[\"'](?:[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"'])?>\s{0,20}<value>|[\"']>"
     r"|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
     # | NAME | value |      <td>NAME</td><td>value
     r"</t[dh]>\s{0,20}<td[^<>\n]{0,40}>|`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
