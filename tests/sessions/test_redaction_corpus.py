@@ -236,6 +236,24 @@ def test_a_text_in_a_record_is_redacted_as_the_text_alone(file: str) -> None:
     assert _failing(EVERYTHING[file], problem) == {}
 
 
+@pytest.mark.parametrize("file", JUDGED)
+def test_a_text_in_the_arguments_of_a_call_is_redacted_as_when_they_are_decoded(file: str) -> None:
+    redactor = Redactor()
+
+    def problem(case: Case) -> object:
+        arguments = {"path": "a.txt", "content": case.input}
+        for encoded in (json.dumps(arguments), msgspec.json.encode(arguments).decode()):
+            message = {"toolCalls": [{"id": "c", "name": "Write", "arguments": encoded}]}
+            written = redactor.json(msgspec.json.encode(message))
+            shown = json.loads(json.loads(written)["toolCalls"][0]["arguments"])
+            left = _left(case.secrets, _everything_written(shown))
+            if left or (case.unchanged and shown != arguments) or json.loads(written) != redact(message):
+                return left or shown
+        return None
+
+    assert _failing([case for case in JUDGED[file] if not case.own], problem) == {}
+
+
 @pytest.mark.parametrize("file", EVERYTHING)
 def test_a_text_is_redacted_alike_however_it_arrives(file: str) -> None:
     def problem(case: Case) -> str:

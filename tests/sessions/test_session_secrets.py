@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,3 +119,38 @@ async def test_a_warning_is_still_printed_where_no_log_is_set_up(monkeypatch: py
     async with Session(provider=Keyed("done")):
         logging.getLogger("robota.engine").warning("The key %s was refused.", KEY)
     assert printed.getvalue() == "The key [REDACTED] was refused.\n"
+
+
+async def test_a_handler_further_down_and_one_that_formats_tracebacks_see_no_secret() -> None:
+    class Own(_Shown):
+        def emit(self, record: logging.LogRecord) -> None:
+            super().emit(record)
+            if record.exc_info:
+                self.lines += traceback.format_exception(*record.exc_info)
+
+    handler, logger = Own(), logging.getLogger("robota.plugins.mine")
+    logger.addHandler(handler)
+    async with Session(provider=Keyed("done")):
+        try:
+            raise RuntimeError(f"refused {KEY}")
+        except RuntimeError:
+            logger.exception("The key %s:", KEY)
+        try:
+            raise RuntimeError("harmless")
+        except RuntimeError:
+            logger.exception("Again:")
+    logger.removeHandler(handler)
+    said = "".join(handler.lines)
+    assert KEY not in said
+    assert "RuntimeError: refused [REDACTED]" in said
+    assert said.count("RuntimeError: harmless") == 2
+
+
+async def test_a_factory_of_records_that_a_program_sets_keeps_them_redacted(shown: _Shown) -> None:
+    usual = logging.getLogRecordFactory()
+    for theirs in (logging.LogRecord, lambda *args, **more: usual(*args, **more)):
+        logging.setLogRecordFactory(theirs)
+        async with Session(provider=Keyed("done")):
+            logging.getLogger("robota.engine").warning("The key %s was refused.", KEY)
+        logging.setLogRecordFactory(usual)
+    assert shown.lines == ["robota.engine: The key [REDACTED] was refused."] * 2

@@ -5,7 +5,9 @@ standard log that records of `robota.*` go through.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from robota.core.messages import Json
@@ -49,36 +51,53 @@ class SessionSecrets:
             redactor.add_secret(secret)
 
 
-class _Door(logging.Handler):
-    """Takes the secrets out of a record before the handlers of the program, which come later, see it."""
+class _Door:
+    """Takes the secrets out of records as they are made: a handler may hang anywhere below `robota`."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.sessions: WeakSet[SessionSecrets] = WeakSet()
+        self._passed = 0
+        self._factory: Callable[..., logging.LogRecord] | None = None
 
-    def handle(self, record: logging.LogRecord) -> bool:
-        message, trace = record.getMessage(), record.exc_text or ""
-        if record.exc_info and not trace:
-            trace = _FORMAT.formatException(record.exc_info)
+    def stand(self) -> None:
+        """Be in the way of all records; a program may have set a factory of its own meanwhile."""
+        factory = logging.getLogRecordFactory()
+        if factory is self._factory:
+            return
+        passed = self._passed
+        factory("", 0, "", 0, "", (), None)
+        if self._passed == passed:  # it does not call ours
+            self._factory = partial(self._make, factory)
+            logging.setLogRecordFactory(self._factory)
+
+    def _make(self, factory: Callable[..., logging.LogRecord], *args: Any, **more: Any) -> logging.LogRecord:
+        record = factory(*args, **more)
+        self._passed += 1
+        if record.name == "robota" or record.name.startswith("robota."):
+            self._clean(record)
+        return record
+
+    def _clean(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - arguments that do not fit: handlers say so, and show the call
+            return
+        trace = _FORMAT.formatException(record.exc_info) if record.exc_info else ""
+        shown, told = trace, record.stack_info or ""
         for secrets in list(self.sessions) or [SessionSecrets()]:
-            message, trace = secrets.redactor.text(message), secrets.redactor.text(trace)
-        record.msg, record.args, record.exc_text = message, (), trace or None
-        if logging.lastResort is not None and not self._is_heard():
-            logging.lastResort.handle(record)  # as if this handler were not there
-        return True
-
-    @staticmethod
-    def _is_heard() -> bool:
-        return len(_LOGGER.handlers) > 1 or (_LOGGER.propagate and bool(logging.getLogger().handlers))
+            redactor = secrets.redactor
+            message, shown, told = redactor.text(message), redactor.text(shown), redactor.text(told)
+        record.msg, record.args, record.stack_info = message, (), told or None
+        record.exc_text = shown or None
+        if shown != trace:  # some handlers format the exception themselves
+            record.exc_info = None
 
 
-_LOGGER = logging.getLogger("robota")
 _FORMAT = logging.Formatter()
 _DOOR = _Door()
 
 
 def guard_log_records(secrets: SessionSecrets) -> None:
     """Have records of `robota.*` without these secrets, as long as the session lives."""
-    if _DOOR not in _LOGGER.handlers:  # a program that configures its log may have thrown it out
-        _LOGGER.handlers.insert(0, _DOOR)  # before those that show or keep records
+    _DOOR.stand()
     _DOOR.sessions.add(secrets)

@@ -331,6 +331,30 @@ async def test_one_whose_process_is_gone_is_told_once_and_the_model_hears_of_it(
     await again.shutdown()
 
 
+async def test_lines_of_the_log_are_redacted_as_the_text_that_they_make(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    printed = (
+        "user  | password\n------+---------\njane  | wren7-kite\njoe   | fox82-moss\n"
+        "Password:\n  dune4-fern\n"
+        "passwords:\n  - elk93-pine\n  - owl17-reed\n"
+        "POST https://jane:ivy55-lark@ci.acme.io/\ndone\n"
+    )
+
+    async def print_lines(work: Work) -> str:
+        for line in printed.splitlines(keepends=True):
+            work.say(line)
+        work.say("password\n")
+        return ""
+
+    task = await office.tasks.spawn(TaskRequest(kind="process", command="print"), print_lines)
+    await office.tasks.wait(task.task_id)
+
+    shown = [line for line in office.tasks.read_log(task.task_id).lines if line]
+    assert shown == [*office.session.log.secrets.redactor.text(printed).splitlines(), "password"]
+    for secret in ("wren7", "fox82", "dune4", "elk93", "owl17", "ivy55"):
+        assert secret.encode() not in all_bytes(tmp_path)
+
+
 async def test_secrets_of_a_task_reach_neither_journal_nor_record(tmp_path: Path) -> None:
     secret = "correct-horse-battery-staple-42"
     office = Office(tmp_path, "hello", redactor=Redactor((secret,)))

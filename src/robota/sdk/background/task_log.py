@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +13,8 @@ PAGE_LINES = 200
 TRUNCATED = "[output truncated]"
 _KEY_BEGINS, _KEY_ENDS = "-----BEGIN ", "-----END "
 _KEY_LINES = 200
+_BEFORE = 400
+"""Characters of the lines before, which may tell that a line holds a secret: a name, the head of a table."""
 
 
 class LogPage(Struct, frozen=True, kw_only=True):
@@ -56,15 +58,26 @@ def read_lines(path: str) -> list[str]:
 class TaskLog:
     """Takes text in any pieces and keeps whole lines, without secrets, up to a limit."""
 
-    __slots__ = ("_held", "_limit", "_partial", "_path", "_redact", "_size", "_unwritten", "trouble")
+    __slots__ = (
+        "_before",
+        "_held",
+        "_limit",
+        "_partial",
+        "_path",
+        "_redact",
+        "_size",
+        "_unwritten",
+        "trouble",
+    )
 
-    def __init__(self, path: str, redact: Callable[[str], str], limit: int) -> None:
-        """Without a path the lines are in memory alone."""
+    def __init__(self, path: str, redact: Callable[[Sequence[str]], list[str]], limit: int) -> None:
+        """Without a path the lines are in memory alone. `redact` takes texts that follow each other."""
         self._path = path
         self._redact = redact
         self._limit = limit
         self._size = 0
         self._partial = ""
+        self._before = ""
         self._held: list[str] = []
         """The lines of a private key so far, which are one secret together."""
         self._unwritten: list[str] = []
@@ -96,18 +109,21 @@ class TaskLog:
         """All there is, a line that is not complete yet included."""
         kept = read_lines(self._path) if self._path else []
         rest = "" if self._held else self._partial
-        return [*kept, *self._unwritten, *([self._redact(rest)] if rest else [])]
+        return [*kept, *self._unwritten, *([self._redact((self._before, rest))[1]] if rest else [])]
 
     def _keep(self, lines: list[str], *, final: bool = False) -> None:
         ready: list[str] = []
+        plain: list[str] = []
         for line in lines:
-            if self._held or _KEY_BEGINS in line:
-                self._held.append(line)
-                if _KEY_ENDS not in line and len(self._held) < _KEY_LINES:
-                    continue
+            if not self._held and _KEY_BEGINS not in line:
+                plain.append(line)
+                continue
+            ready += self._show(plain)
+            plain = []
+            self._held.append(line)
+            if _KEY_ENDS in line or len(self._held) >= _KEY_LINES:
                 ready += self._release()
-            else:
-                ready.append(self._redact(line))
+        ready += self._show(plain)
         if final:
             ready += self._release()
         if ready:
@@ -115,7 +131,16 @@ class TaskLog:
 
     def _release(self) -> list[str]:
         held, self._held = self._held, []
-        return self._redact("\n".join(held)).split("\n") if held else []
+        return self._show(held)
+
+    def _show(self, lines: list[str]) -> list[str]:
+        """These lines without secrets; those that went into the secret of another line are left out."""
+        if not lines:
+            return []
+        texts = [self._before, *(f"{line}\n" for line in lines)]
+        _, *shown = self._redact(texts)
+        self._before = "".join(texts)[-_BEFORE:]
+        return "".join(shown).removesuffix("\n").split("\n")
 
     def _cut(self, lines: list[str]) -> list[str]:
         kept: list[str] = []

@@ -160,7 +160,9 @@ class BackgroundTasks:
     def _make_log(self, task: TaskSnapshot) -> TaskLog:
         log = self._session.log
         limit = PROCESS_OUTPUT if task.kind == "process" else self._limits.output_bytes or PROCESS_OUTPUT
-        return TaskLog(log_path(log.path, task.task_id), lambda text: log.secrets.redactor.text(text), limit)
+        return TaskLog(
+            log_path(log.path, task.task_id), lambda texts: log.secrets.redactor.texts(texts), limit
+        )
 
     async def wait(self, task_id: str) -> TaskSnapshot:
         """The task when it has ended."""

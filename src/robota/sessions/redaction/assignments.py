@@ -49,11 +49,11 @@ from robota.sessions.redaction.values import (
 _SIGN = lazy_pattern(
     r"(?P<close>(?:\\{0,15}[\"'`])?(?:\]|%5[dD])?)(?:\[\d{0,4}\]|[ ]\[[*\w]{0,24}\])?"
     r"(?P<space>[ \t]{0,40})"
-    r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?{1,2}=|\.=|<-(?=[ ]?[\"'])|[=!]={1,2}(?=[ ]?[\"'])"
+    r"(?P<sign>=>|:{1,3}=|\|\|=|::(?=[ ]?[\"'])|\?{1,2}=|\.=|<-(?=[ ]?\\{0,15}[\"'])|[=!]={1,2}(?=[ ]?[\"'])"
     r"|=(?![=~>])|:(?![:/=])| (?:is|was):?(?= )|>(?=[^<\s=]))"
     r"(?P<gap>[ \t]{0,40}+(?=\S)|(?<=:)[ \t]{0,2}\r?\n[ \t]{0,20}- |\s{0,40}+(?=\\{0,15}[\"\[{]))(?=\S)"
 )
-_VALUE = lazy_pattern(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}=|\s|\Z|[\"'\\&;,]))+")
+_VALUE = lazy_pattern(r"(?:[^\s\"'`\\<>&;,|\x00\x1b]|[&;,](?![\s\w.-]{0,40}[=:]|\s|\Z|[\"'\\&;,]))+")
 _BRACED = lazy_pattern(r"\{(?P<secret>[^{}\n]{1,60})\}(?=[;\"'\s]|\Z)")  # of a connection string
 _PARAMETER = lazy_pattern(r"[^\s\"'`\\<>&;#|)\]}\x00]+")
 _VALUE_TAIL = RunTail(r"[^\s\"'`\\<>&;,|\x00\x1b]")
@@ -66,7 +66,7 @@ _SCHEMA = lazy_pattern(
 )
 _NUMBER = lazy_pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
 _STRING = lazy_pattern(
-    r"(?:(?:Some|Just|SecretStr|SecretString|String::from|aws\.String|\[\]byte)\()?[bBrRuULNEfF@]?"
+    r"(?:(?:Some|Just|SecretStr|SecretString|String::from|aws\.String|\[\]byte)\()?(?:[bBrRuULNEfF@]|\$(?='))?"
     r"(?P<slashes>\\{0,15})(?P<quote>[\"'`])"
 )
 _LONG_STRING = lazy_pattern(r"[bBrRuU]?(?:\"\"(?=\"\w)|''(?='\w)|`(?=`\w))(?P<slashes>)(?P<quote>[\"'`])")
@@ -98,6 +98,9 @@ def _decide_items(place: Place, gap: str, ahead: str, ends: bool) -> Decision | 
         return None
     tail = _ItemsTail(indent=indent)
     end, is_cut = tail.consume(ahead, 0, final=ends)
+    last = ahead.rfind("\n" + indent, 0, end) + 1
+    if (quote := _CLOSED.match(ahead, last, end)) and not is_cut:  # the string in which the list stands
+        end = quote.end()
     items = ahead[:end].replace("\r", "").split("\n" + indent)
     known = list(map(_YAML_ITEM.fullmatch, items[:-1] if is_cut else items))
     texts = [found[1].strip("\"'") for found in known if found]
@@ -125,6 +128,7 @@ class _ItemsTail(Tail):
         return end, not final and len(text) - end < len(self.indent) + self.level + 4
 
 
+_CLOSED = lazy_pattern(r"[ \t]*(?:- )?[^\s\"'{}\[\]]+(?=[\"'])")
 _YAML_ITEM = lazy_pattern(r"([\"'].+|\$\{[^{}\s]*\}|[^\s\"'{}\[\]]*[^\s\"'{}\[\]:])[ \t]*(?:#[^\n]*)?")
 
 

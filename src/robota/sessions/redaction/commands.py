@@ -130,12 +130,12 @@ _ARGUMENT_NEXT = lazy_pattern(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|[|;&]|[^\s/.:]*[/.:@]
 _PHRASE = lazy_pattern(r"([\"'])(?=[^\"'\n]* )(?P<secret>[^\"'\n]+)\1")
 _OPTION_VALUE = lazy_pattern(_BARE_WORD)
 _OPTION_BEFORE_PHRASE = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\s=]*\Z")
-_OPTION = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"',\]\s]*(?:- )?\Z")
+_OPTION = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)[\"'\\,\]\s]*(?:- )?\Z")
 _PAIRS = lazy_pattern(r"[a-z]+=\S*(?:,|\Z)")  # --secret id=npmrc,src=.npmrc
 _AFTER = lazy_pattern(r"[\"']?[ \t]*(?:\Z|\r?\n|\\|-|[|;&])")
 _FLAG = (
     r"(?:password|passwd|passphrase|pass|pwd|secret|secret-string|token|key|credentials|bearer)"
-    r"(?:[ \t]{1,4}|[\"'],[ \t\n]{0,20}[\"']|[ \t]{0,2}\n[ \t]{0,12}- )(?=[^\s=-])"
+    r"(?:[ \t]{1,4}|\\{0,7}[\"'],[ \t\n]{0,20}\\{0,7}[\"']|[ \t]{0,2}\n[ \t]{0,12}- )(?=[^\s=-])"
 )
 
 
@@ -156,6 +156,8 @@ def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     program = _PROGRAMS.get(letter)
     if program is None or not program.search(line):
         return None
+    if letter == "c":
+        return chosen_argument(before, ahead, ends)
     if letter == "b":
         return decide_cookie(before, ahead, ends) if "curl" in line else next_word(before, ahead, ends)
     if glued and not _GLUES.search(line):
@@ -193,6 +195,7 @@ _PROGRAMS = {
     "w": lazy_pattern(r"\b(?:ldap(?:search|modify|add|delete|whoami|passwd)|security add-\w+-password)\s"),
     "N": lazy_pattern(r"\bssh-keygen\s"),
     "b": lazy_pattern(r"\b(?:curl|gh secret set)\s"),
+    **dict.fromkeys("AXc", lazy_pattern(r"\bsnmp[a-z]{3,9}\s")),
 }
 _PUTTY = r"\b(?:plink|pscp|psftp|putty)(?:\.exe)?\s[^\n]{0,160}\Z"
 _GLUES = lazy_pattern(
@@ -244,8 +247,8 @@ _DIRECTIVE = (
 
 
 def _piped(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`echo password | docker login`, `echo user:password | chpasswd`"""
-    if "chpasswd" not in ahead:
+    """`echo password | docker login`, `echo user:password | chpasswd`, and the same to encode it"""
+    if "chpasswd" not in ahead and "base64" not in ahead:
         return _argument(before, ahead, ends)
     user = _USER.match(ahead)
     return move(_argument(before, ahead[user.end() :], ends), user.end()) if user else None
@@ -254,9 +257,17 @@ def _piped(before: str, ahead: str, ends: bool) -> Decision | None:
 _USER = lazy_pattern(r"[\"']?[\w.@-]{1,40}[:,]")
 _READERS = (
     r"(?:sudo )?(?:sudo -S|cryptsetup|(?:ch|vnc|smb)?passwd\b|gpg2?\b[^|\n]{0,40}--passphrase-fd"
-    r"|(?:docker|podman|helm|gh|glab|heroku|vercel|wrangler|gcloud|fly(?:ctl)?|pass)\b"
+    r"|base64\b|(?:docker|podman|helm|gh|glab|heroku|vercel|wrangler|gcloud|fly(?:ctl)?|pass)\b"
     r"[^|\n]{0,40}?(?:login|auth|secrets?|env add|insert)\b)"
 )
+
+
+_encoded_login = follows(
+    r"(?!)",
+    quoted=r"\\*[\"'][^:\"'\s]{1,60}:(?P<secret>[^\"'\\\n]{4,80})(?=\\*[\"'])",
+    looks=lambda secret: looks_chosen(secret) and not (is_stand_in(secret) or is_code(secret)),
+)
+"""`btoa("user:password")`"""
 
 
 def _logged_in(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -292,7 +303,7 @@ _signed = after(r" -hmac \Z", _argument, chosen_argument)
 # --- calls and SQL -------------------------------------------------------------------------------------
 
 _CONNECTS = (
-    r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql)\.connect)"
+    r"(?:getConnection|(?:mysqli|mysql|pg|odbc)_connect|DBI->connect|(?:MySQLdb|pymysql|pymssql|[Oo]racle(?:db)?)\.connect)"
     r"\([^()\n]*\Z"
 )
 _ARGUMENTS = r"(?:[^,()\n]{1,100},\s{0,20}){%s}?(?=\\{0,7}[\"'])"
@@ -322,11 +333,17 @@ _NET_USE = r"(?i)\bnet use [^\n]{1,200}\Z"
 
 COMMANDS: tuple[Rule, ...] = (
     # Options
-    Rule("--", rf"(?=[a-z])(?<![\w-]--)[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
+    Rule(
+        "--",
+        rf"(?=[a-z])(?:(?<![\w-]--)|(?<=\\n--))[a-z0-9_-]{{0,40}}?{_FLAG}",
+        _option,
+        needs=NEEDS,
+        folded=True,
+    ),
     Rule(" -", rf"(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
     Rule(
         " -",
-        r"(?:(?:auth(?= )|[uUabkpPwN])(?= ?[^\s-])(?: |(?<=-[pPubw]))"
+        r"(?:(?:auth(?= )|[uUabkpPwNAXc])(?= ?[^\s-])(?: |(?<=-[pPubw]))"
         r"|[A-Za-z]{1,5}[uUPw] (?=[^\s-])|xw(?=\S))",
         _letter,
     ),
@@ -343,9 +360,9 @@ COMMANDS: tuple[Rule, ...] = (
     *(
         Rule(literal, rest + _DIRECTIVE, _directive, needs=NEEDS, folded=True)
         for literal, rest in (
-            ("env", r"(?<![\w.-]env)"),
-            ("arg", r"(?<![\w.-]arg)"),
-            ("set", r"(?<![\w.-]set)(?:x|env|-env [\w.-]{1,40}| -{1,2}[a-z]{1,8})?"),
+            ("env", r"(?:(?<![\w.-]env)|(?<=\\[nrt]env))"),
+            ("arg", r"(?:(?<![\w.-]arg)|(?<=\\[nrt]arg))"),
+            ("set", r"(?:(?<![\w.-]set)|(?<=\\[nrt]set))(?:x|env|-env [\w.-]{1,40}| -{1,2}[a-z]{1,8})?"),
             ("#define", ""),
             ("header", r"(?:_up)?(?: set)?"),
         )
@@ -356,6 +373,10 @@ COMMANDS: tuple[Rule, ...] = (
     ),
     Rule("<<<", r" ?(?=\S)", after(rf"{_READERS}[^|\n]*<<< ?\Z", next_word), needs=("<",)),
     Rule("login", _LOGIN, _logged_in),
+    *(
+        Rule(call, r"b?(?=\\{0,7}[\"'][^:\"'\s]{1,60}:)", _encoded_login, needs=("basic",))
+        for call in ("btoa(", "b64encode(", "Buffer.from(")
+    ),
     Rule("influx ", r"(?:[^\n|;&]{0,120}? )?-t[ =](?=[^\s-])", next_word, needs=(" -",)),
     Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("/",)),
     Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
@@ -363,6 +384,7 @@ COMMANDS: tuple[Rule, ...] = (
         "net use",
         r"(?:r \S{1,40}| \\{2,8}[^\s\\]\S{2,80}| \S{1,20} \S{3,80}) (?=[^\s/*])",
         _net_use,
+        needs=("user", "\\"),
         folded=True,
     ),
     Rule("rabbitmqctl ", r"(?:add_user|change_password) \S{1,40} ", next_word, needs=("user", "pass")),
@@ -380,11 +402,11 @@ COMMANDS: tuple[Rule, ...] = (
     *(
         Rule(
             program,
-            r"(?:-\w{1,8} |userid=)?\w{1,40}/(?=(?:\"[^\"\n]{1,40}\"|[^\s/@$]{1,80})@)",
+            rest + r"(?:-\w{1,8} |userid=)?\w{1,40}/(?=(?:\"[^\"\n]{1,40}\"|[^\s/@$]{1,80})@)",
             until_at,
             needs=("@",),
         )
-        for program in ("sqlplus ", "expdp ", "impdp ", "sqlldr ", "rman target ")
+        for program, rest in (("sql", "(?:plus|ldr) "), ("pdp ", "(?<=[ei][xm]pdp )"), ("rman target ", ""))
     ),
     Rule(
         "bundle config ",
@@ -393,7 +415,7 @@ COMMANDS: tuple[Rule, ...] = (
         needs=("config",),
     ),
     Rule(" -pw ", r"(?=[^\s-])", after(_PUTTY, next_word), needs=("pw",)),
-    Rule("setapikey ", r"(?=\S)", issued_argument, needs=("apikey",), folded=True),
+    Rule("setapikey ", r"(?=\S)", issued_argument, needs=("key",), folded=True),
     Rule("::add-mask::", r"(?=\S)", _argument),
     # Calls and SQL
     Rule(
@@ -404,8 +426,12 @@ COMMANDS: tuple[Rule, ...] = (
         folded=True,
     ),
     Rule("userpwd,", r"\s{0,4}(?=\\{0,7}[\"'][^,])", _login, needs=("pw",), folded=True),
-    Rule("onnect", rf"(?:ion)?\({_ARGUMENTS % 2}", after(_CONNECTS, _argument), needs=("(",)),
-    Rule("racle", rf"(?:db)?\.connect\({_ARGUMENTS % 1}", _argument, needs=("(",)),
+    Rule(
+        "onnect",
+        rf"(?:ion)?\((?:(?:(?<=racle\.connect\()|(?<=racledb\.connect\()){_ARGUMENTS % 1}|{_ARGUMENTS % 2})",
+        after(_CONNECTS, _argument),
+        needs=("(",),
+    ),
     Rule("redential", rf"s?(?:\.new)?\({_ARGUMENTS % '1,2'}", chosen_argument, needs=("cred",)),
     Rule(
         "hmac",

@@ -67,6 +67,35 @@ def _pgpass(before: str, ahead: str, ends: bool) -> Decision | None:
 
 _PGPASS = lazy_pattern(r"(?:\A|[\s\"'`>+|→]|\\n)([\w.*/-]{1,80}:(?:\*|\d{4,5}):[\w*-]+:[\w*-]+:)\Z")
 _PGPASS_PASSWORD = lazy_pattern(r"(?P<secret>(?:[^\s\"'`\\:|;&<>()]|\\[:\\])+)(?=[\s\"'`|;&<>)]|\\n|\Z)")
+_PARTICLE = r"[는은이가를을]?[ \t]{0,2}[:=：]?[ \t]{0,4}[\"'`]?"
+_ASCII = r"(?![\"'`\\|;&<>()])[!-~]"
+_KOREAN = rf"(?P<secret>(?:{_ASCII})+)"
+_KOREAN_TAIL = RunTail(_ASCII)
+"""Syllables follow without a blank."""
+_ASIDE = lazy_pattern(
+    r"\s?(?:에서|에\s|컬럼|필드|환경|파일|변수|함수|참고|계정|사용자|이라는|라는"
+    r"|으?로\s?+(?!변경|설정|바|재설정|초기화|로그인|접속|들어|입력|하))"
+)
+"""What says that the word before it is no password: where it is kept, how it is hashed."""
+
+
+def _korean_password(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`비밀번호는 hunter2입니다`"""
+    decision = _korean_word(before, ahead, ends)
+    return None if decision is None or _ASIDE.match(ahead, decision[1]) else decision
+
+
+_korean_word = follows(
+    _KOREAN,
+    _KOREAN_TAIL,
+    looks=lambda secret: (
+        looks_chosen(secret) and not (is_code(secret) or is_path(secret) or is_stand_in(secret))
+    ),
+)
+_korean_key = after(
+    rf"(?i)(?:토큰|(?:api|시크릿|액세스|인증|접속|비밀|개인|서비스) ?키){_PARTICLE}\Z",
+    follows(_KOREAN, _KOREAN_TAIL, looks=lambda secret: looks_issued(secret) and not is_stand_in(secret)),
+)
 _HASH = (
     r"(?:\$?2[abxy]\${1,2}\d\d\${1,2}[./A-Za-z0-9]{53}|\$?(?:apr1|1)\${1,2}[./A-Za-z0-9]{1,8}\${1,2}[./A-Za-z0-9]{22}"
     r"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}|y\$j[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{1,30}"
@@ -116,7 +145,7 @@ def _judge(name: str, ahead: str) -> Decision | None:
     return take(found) if stated else None
 
 
-_OPENING = lazy_pattern(r"^.*[:=(\[] ?\\*[\"'`](?=\w)")
+_OPENING = lazy_pattern(r"^.*[:=(\[] ?\\*[\"'`](?=[\w|│ ])")
 """The string of JSON or of a program that a table stands in."""
 _IN_TABLES = {"pass": Strength.TEXT, "secret": Strength.WEAK}
 """A column `secret` may list names of secrets."""
@@ -202,9 +231,14 @@ FILE_LINES: tuple[Rule, ...] = (
         needs=("pass",),
     ),
     *(
-        Rule(name, r"(?:는|은|が|は)?[ \t]{0,2}[:=：]?[ \t]{0,4}(?=[!-~]{6})", chosen_argument)
-        for name in ("비밀번호", "パスワード", "密码", "пароль", "contraseña")
+        Rule(name, r"(?:は|が)?[ \t]{0,2}[:=：]?[ \t]{0,4}(?=[!-~]{6})", chosen_argument)
+        for name in ("パスワード", "密码", "пароль", "contraseña")
     ),
+    *(
+        Rule(name, rf"{_PARTICLE}(?=[!-~]{{5}})", _korean_password)
+        for name in ("비밀번호", "패스워드", "비번", "암호")
+    ),
+    *(Rule(name, rf"{_PARTICLE}(?=[!-~]{{12}})", _korean_key) for name in ("토큰", "키")),
     # Hashes of passwords
     Rule("$", _HASH, RunTail(r"[A-Za-z0-9./$=,+]")),
     Rule("{", r"S?SHA\}[A-Za-z0-9+/]{27,}={0,2}", RunTail("="), needs=("sha}",)),

@@ -132,12 +132,14 @@ _basic_word = follows(
 _basic_login = follows(r"(?P<secret>[A-Za-z0-9+/=_-]{6,})", RunTail(r"[A-Za-z0-9+/=_-]"), looks=_is_login)
 
 
-def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
+def _user_information(before: str, ahead: str, ends: bool) -> Decision | None:
     """`https://user:password@host`, `https://token@host`"""
     found = _URL_PASSWORD.match(ahead)
     if found is None:
         found = _URL_TOKEN.match(ahead)
-        return take(found) if found and looks_issued(found["secret"]) else None
+        if found is None:
+            return _unencoded(before, ahead, ends)
+        return take(found) if looks_issued(found["secret"]) else None
     secret = found["secret"]
     if (_TEMPLATE.match(secret) and is_placeholder(secret)) or "{" in secret or REDACTED in secret:
         return None
@@ -150,6 +152,12 @@ def _user_information(_before: str, ahead: str, _ends: bool) -> Decision | None:
     return take(found)
 
 
+_unencoded = follows(
+    r"[^\s/:@\"'`<>?#]{0,80}:(?P<secret>(?!\d{2,5}/)[^\s\"'`<>\\@:]{1,120})@(?=[\w.-]{1,60}(?::\d|/\w))",
+    looks=lambda secret: not is_stand_in(secret) and "{" not in secret,
+    after=r"(?:sql|postgres|mariadb|mongodb|rediss?|amqps?)://\Z",
+)
+"""`mysql://user:pass/word@host`: people paste passwords there with signs that should have been encoded."""
 _URL_PASSWORD = lazy_pattern(
     r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*/-])"
 )
@@ -173,20 +181,26 @@ _parameter = follows(r"(?P<secret>[A-Za-z0-9%/_.=-]+)", RunTail(r"[A-Za-z0-9%/_.
 HTTP: tuple[Rule, ...] = (
     Rule(
         "bearer",
-        r"(?<![a-z0-9_]bearer)(?:[ \t]{1,4}|\r?\n[ \t]{1,4}|%20|\+|\\{0,7}\", ?\\{0,7}\")"
-        r"(?=[a-z._~+/=:-]{0,100}[0-9]|[a-z._~+/=:-]{20}|[a-z._~+/=:-]{1,19}(?:\\{0,15}[\"'`]|\s{0,4}(?:\Z|\n)))",
+        r"(?:(?<![a-z0-9_]bearer)|(?<=\\[nrt]bearer))(?:[ \t]{1,4}|\r?\n[ \t]{1,4}|%20|\+"
+        r"|\\{0,7}\", ?\\{0,7}\")(?=[a-z._~+/=:-]{0,100}[0-9]|[a-z._~+/=:-]{20}"
+        r"|[a-z._~+/=:-]{1,19}(?:\\{0,15}[\"'`]|\s{0,4}(?:\Z|\n)))",
         _bearer,
         folded=True,
     ),
     Rule(
         "basic",
-        r"(?<![a-z0-9_]basic)(?:(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})"
+        r"(?:(?<![a-z0-9_]basic)|(?<=\\[nrt]basic))(?:(?:\s{1,4}|%20)(?=[a-z0-9+/]{6})"
         r"|(?<=http-basic)\.[\w.-]{1,60} \S{1,40} (?=\S))",
         _basic,
         folded=True,
     ),
-    Rule(":", r"(?://|\\/\\/)(?=[^\s/@]{1,200}@)", _user_information, needs=("@",)),
-    Rule(":", r"(?<=[\w.-]:)(?=[^\s:@/]{1,80}@tcp\()", until_at, needs=("@",)),
+    Rule(
+        ":",
+        r"(?://|\\/\\/)(?=[^\s/@]{1,200}@|[^\s/@:]{1,80}:[^\s@:]{1,120}@)",
+        _user_information,
+        needs=("@",),
+    ),
+    Rule(":", r"(?<=[\w.-]:)(?=[^\s:@/]{1,80}@(?:tcp|unix)\()", until_at, needs=("@",)),
     Rule("thin:", r"(?<=oracle:thin:)\w{1,40}/(?=[^\s@]{1,60}@)", until_at, needs=("@",)),
     Rule("%3a%2f%2f", r"[^\s/@%]{1,60}%3a(?=[^\s/@]{1,100}?%40)", _escaped_login, needs=("%",), folded=True),
     Rule(

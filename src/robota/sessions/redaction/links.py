@@ -34,6 +34,8 @@ _TYPES = r"(?:string|str|text|n?varchar2?(?:\(\w{1,4}\))?|char(?:\(\d{1,4}\))?|\
 _LINKS = (
     # ("name", "value")   ['name', b'value']   define('NAME', 'value')   getenv("NAME", "default")
     rf"{_QUOTE}[ \t]{{0,4}},\s{{0,40}}b?{_QUOTE}(?:\\?\")?",
+    # page.fill('input[name="password"]', "value")
+    rf"{_QUOTE}\]{_QUOTE},\s{{0,8}}{_QUOTE}",
     # page.locator("#password").fill("value")      user.type(getByLabelText("Password"), "value")
     rf"\]?{_QUOTE}\)(?:\.(?:fill|type|send_?keys|setvalue)\(|,\s{{0,8}}){_QUOTE}",
     # {"name": "NAME", "value": "value"}   <add key="NAME" value="value"/>   <input name="NAME" value="value">
@@ -42,13 +44,15 @@ _LINKS = (
     # &quot;name&quot;:&quot;value&quot;   \u0022name\u0022:\u0022value\u0022
     r"(?:&quot;|\\{1,8}u0022|%22)\s{0,4}(?::|%3a)\s{0,4}(?:&quot;|\\{1,8}u0022|%22)",
     # - name: NAME\n  value: value      NAME:\n  value: value      variable "NAME" {\n default = "value"
-    r"[\"']?\s{0,4}(?::|\{)?\s{0,40}(?:\n[+>-]?[ \t]{0,40}type\s{0,4}[:=][^\n]{0,40})?"
-    r"\r?\n[+>-]?[ \t]{0,40}(?:value|default)\s{0,4}[:=][ \t]{1,4}[\"']?",
+    r"[\"']?\s{0,4}(?::|\{)?\s{0,40}"
+    r"(?:\n[+>-]?[ \t]{0,40}(?:type|description|sensitive|nullable)[ \t]{0,12}[:=][^\n]{0,60}){0,3}"
+    r"\r?\n[+>-]?[ \t]{0,40}(?:value|default)[ \t]{0,12}[:=][ \t]{1,4}[\"']?",
     # variable "NAME" { type = string, default = "value"
     r"[\"'][ \t]{0,4}\{[ \t]{0,4}(?:(?:type|description|sensitive|nullable)[ \t]{0,4}=[ \t]{0,4}"
     r"(?:\\?\"[^\"\\\n]{0,60}\\?\"|[a-z]{1,20})[ \t,;]{1,4}){0,3}default[ \t]{0,4}=[ \t]{0,4}\\?\"",
     # <key>NAME</key><string>value      <string name="NAME">value      <x:Password Type="…">value
-    r"</(?:key|name)>\s{0,40}[+>]?\s{0,20}<(?:string|value)>(?:<string>)?|[\"']>"
+    r"</(?:key|name)>\s{0,40}[+>]?\s{0,20}<(?:string|value)>(?:<string>)?"
+    r"|[\"'](?:[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"'])?>\s{0,20}<value>|[\"']>"
     r"|[ \t]{1,3}[a-z:]{2,20}=[\"'][^\"'<>\n]{0,60}[\"']>",
     # | NAME | value |      <td>NAME</td><td>value
     r"</t[dh]>\s{0,20}<td[^<>\n]{0,40}>|`?[ \t]{1,20}[|│][ \t]{1,20}[`']?",
@@ -58,7 +62,8 @@ _LINKS = (
     rf"|[ \t]{{1,4}}{_TYPES}[ \t]{{1,4}}:?=[ \t]{{0,4}}(?=[\"'`])"
     r"|[ \t]\{ get;[^}\n]{0,24}\}[ \t]{0,4}=[ \t]{0,4}(?=[\"'])",
     # setPassword("value")      password{"value"}
-    r"[({](?=[\"'])|[\"']\r?\n[ \t]{0,20}\r?\n[ \t]{0,20}",
+    r"[({](?:(?:SecretString::(?:from|new)|SecretStr|String::from|Some)\()?(?=[\"'])"
+    r"|[\"']\r?\n[ \t]{0,20}\r?\n[ \t]{0,20}",
     # :name "value"      %3Fname%3Dvalue
     r"[ \t]{1,8}(?=[\"'`])|[\"'] (?:to|->) (?=[\"'])|%3d",
     # \x1b[32mNAME\x1b[0m=value, NAME=\x1b[31mvalue
@@ -66,12 +71,14 @@ _LINKS = (
     # process.env.SECRET || "value"      Dim password As String = "value"
     r"\)?[\"']?\]?\)?[ \t]{1,4}(?:\|\||\?\?|\?:|or|(?<=\) )\{)[ \t]{1,4}(?=[\"'`])"
     r"|[ \t]as[ \t]\w{1,20}[ \t]=[ \t](?=\")",
+    # $password = q{value}
+    r"[ \t]{0,4}=>?[ \t]{0,4}qq?[{(\[|!/]",
     # **Password:** value
     r"(?::\*\*|\*\*:)[ \t]{1,3}`?",
     # password: >-\n  value      password: &anchor value
     r"[ \t]{0,2}:[ \t]{1,4}(?:[|>][+-]?\r?\n[+>-]?[ \t]{1,20}|&\w{1,20}[ \t]|!!?\w{1,20}[ \t])",
     # password = <<EOF\nvalue
-    r"[ \t]{0,4}=[ \t]{0,4}<<[~-]?[\"']?[a-z]{2,12}[\"']?\r?\n[ \t]{0,20}",
+    r"[ \t]{0,4}=[ \t]{0,4}<<[<~-]?[\"']?[a-z]{2,12}[\"']?\r?\n[ \t]{0,20}",
     # Password:\n  value      password = (\n  "value"
     r"(?:[ \t]is)?:[ \t]{0,2}(?:\r?\n[ \t]{0,20}){1,2}(?=[^\s\"'{\[-])"
     r"|[ \t]{0,4}=[ \t]{0,4}\((?:\s{1,40}(?=[\"'])|(?=[\"'][^\"'\n]{1,80}[\"']\)))",
@@ -94,10 +101,15 @@ _LONG = 24
 _DIGIT_PART = lazy_pattern(r"-\d")
 _BLOCK = lazy_pattern(r"[|>][+-]?\r?\n")
 _SCREEN = lazy_pattern(rf"\]?{_QUOTE}\),")
+_SELECTED = lazy_pattern(rf"{_QUOTE}\]{_QUOTE},")
+_FILLED = lazy_pattern(rf"(?:fill|type|val|value)\({_QUOTE}[^\n]{{0,60}}={_QUOTE}\Z")
 _FOUND = lazy_pattern(rf"(?:By\.?\w{{2,20}}|locator)\({_QUOTE}#?\Z")
 _PAIR = lazy_pattern(rf"{_QUOTE}[ \t]*,")
 _PAIR_BEFORE = lazy_pattern(rf"(?:[(\[]\s*b?|\bString\", ?){_QUOTE}#?\Z")
-_PAIR_AFTER = lazy_pattern(r"\\*[\"'`]{1,2}(?:, ?\d)?\s*(?:[)\]]|\Z)")
+_PAIR_AFTER = lazy_pattern(
+    r"\\*[\"'`]{1,2}(?:, ?(?:\d|[\"'](?:User|Machine|Process)[\"']|\[?[\w.]*Target\]?\W[\w:]+))?"
+    r"\s*(?:[)\]]|\Z)"
+)
 _CELL_BEFORE = lazy_pattern(r"(?:[|│]|(?:\n|\A)[ \t]*\w+ +\| [^\n|]*\n)[ \t]*`?\Z")
 _CELL_AFTER = lazy_pattern(r"[`']?[ \t]*(?:[|│]|\r?\n|\Z)")
 _ALONE = lazy_pattern(r"[ \t]*(?:\r?\n|\\n|\Z)")
@@ -184,6 +196,8 @@ def _links(link: str, name: str, lead: str, rest: str) -> bool:
         return _PAIR_BEFORE.search(lead) is not None and _PAIR_AFTER.match(rest) is not None
     if "||" in link:
         return True
+    if _SELECTED.match(link):
+        return _FILLED.search(lead) is not None
     if _SCREEN.match(link):
         return _FOUND.search(lead[-40:]) is not None
     if link[:1] in ("'", '"') and link[1:].isspace():  # the body of a form's field
@@ -290,16 +304,28 @@ def _decide_spoken(name: str, lead: str, ahead: str) -> Decision | None:
     found = _SPOKEN.match(ahead)
     if found is None:
         return None
-    if found["bare"] and not (" " in name or name.lower().endswith("authtoken") or lead.endswith("snyk ")):
+    named = " " in name or name.lower().endswith("authtoken") or lead.endswith("snyk ")
+    named = named or ("_" in name and name_strength(name) >= Strength.TEXT and not _COMMIT.match(ahead))
+    if found["column"] and not (
+        name.isupper() and name_strength(name) >= Strength.TEXT and _BEGUN.search(lead)
+    ):
+        return None
+    if (found["bare"] and not named) or (found["owner"] and name_strength(name) < Strength.FULL):
         return None
     judge = issued_argument if found["bare"] else chosen_argument
     return move(judge(lead, ahead[found.end() :], False), found.end())
 
 
+_COMMIT = lazy_pattern(r"[ \t][0-9a-f]{40}(?![A-Za-z0-9+/=])")
+_BEGUN = lazy_pattern(r"(?:\A|\n|\\n|\")[ \t]*\Z")
 _SPOKEN = lazy_pattern(
     r"(?P<bare>[ \t](?=[A-Za-z0-9+/=_-]{20}))|[ \t]\d{1,2}: (?=\S{20})"
     r"|(?:: [\w.@-]{1,40} /| are [\w.@-]{1,40}[:/]) ?(?=\S)"
     r"|[ \t](?:is generated )?for (?:user |account )?[\w.@-]{1,60}(?:: | is )(?=\S)"
+    r"|(?P<column>[ \t]{2,30})(?=\S{5,80}[ \t]*(?:\r?\n|\\n|\Z))"
+    r"|[ \t]for (?P<owner>(?:[\w.@-]{1,30} ){1,4}[\w.@-]{1,30} is )(?=\S)"
+    r"|:?[ \t]?\\*[\"'][;\s]{1,4}(?:exp_)?send (?:-- )?\\*[\"'](?=[^\"'\n\\$]{4,80}\\{1,3}[rn])"
+    r"|[ \t]for key \\*[\"'][^\"'\n]{1,80}[\"']: (?=\S)"
     r"|[ \t](?:(?:was|is|has been) )?(?:changed|set|reset) to (?=\S)"
     r"|[ \t]to proceed[^\n:]{0,30}:\s{1,40}(?=\S{16})"
 )
@@ -327,7 +353,7 @@ def _decide_named(before: str, ahead: str, ends: bool) -> Decision | None:
 _NAME = lazy_pattern(r"[A-Za-z0-9_.$@-]{1,80}")
 _SPACED = lazy_pattern(
     r"(?i)\b(?:(?:api|access|secret|private|auth|client|bearer|refresh|signing|encryption|master|unseal"
-    r"|session) ){1,2}\Z"
+    r"|session|public key) ){1,2}\Z"
 )
 
 
@@ -350,15 +376,24 @@ _NEXT = (
     rf"|{_TYPES}[ \t]{{1,4}}:?=%s"
     r"|[a-z:]{2,20}+=\\{0,7}[\"'])"
     r"|\\{1,15}[\"'`]|\{\\{0,7}[\"']|\[\d{0,4}\][ \t]{0,4}=|%%(?:3d|5d|22)|\\{1,8}u00"
-    r"|[ \t]{0,4}(?:\r?\n|\\{1,7}n)(?:[+>\s0-9→|:-]|\\{1,7}t){0,48}+(?:value|default|type))"
+    r"|[ \t]{0,4}(?:\r?\n|\\{1,7}n)(?:[+>\s0-9→|:-]|\\{1,7}t){0,48}+"
+    r"(?:value|default|type|description|sensitive|nullable))"
 )
+_COLUMN = r"|(?<=[ \t]{2})\S{5,80}[ \t]{0,8}(?:\r?\n|\\n|\Z)"
 _ISSUED = "|[a-z0-9+/=_-]{20}"
-_ALSO_NEXT = {"token": _ISSUED, "auth": _ISSUED, "key": rf"{_ISSUED}|\d{{1,2}}: ", "pass": "|to proceed"}
+_ALSO_NEXT = {
+    "token": _ISSUED + _COLUMN,
+    "auth": _ISSUED,
+    "key": rf"{_ISSUED}|\d{{1,2}}: {_COLUMN}",
+    "pass": "|to proceed" + _COLUMN,
+    "secret": _COLUMN,
+}
 """What else may follow these in a sentence."""
+_TOKEN_OWNERS = ("access", "refresh", "api", "auth", "bearer")
 _ENDINGS = {
     "pass": "(?:wor[dt]s?|wd|[_-]?phrases?|code|e(?<=mot de passe))?+",
     "secret": "(?:s(?<=client.secrets)|s(?<=clientsecrets))?+",
-    "token": "(?:s(?:(?<=accesstokens)|(?<=access.tokens)|(?<=refreshtokens)|(?<=refresh.tokens)))?+",
+    "token": rf"(?:s(?:{'|'.join(f'(?<={owner}tokens)|(?<={owner}.tokens)' for owner in _TOKEN_OWNERS)}))?+",
     # `key` alone names nothing secret
     "key": "(?:(?<=[a-z0-9_.-]key)|(?<=(?:api|uth) key)|(?<=(?:cess|ster|cret|vate|ning|tion|seal) key))s?+",
     "cred": "entials?+",

@@ -87,7 +87,8 @@ _LOGIN_TOKENS = word_set(
     replicate sonar codecov snyk circleci circle ci travis buildkite jenkins grafana influx influxdb
     databricks shopify square stripe twilio facebook fb instagram twitter x whatsapp mastodon pat job runner
     gitea consul nomad kube kubernetes k8s sa account upload publish signing impersonation identity
-    federated mapbox figma asana trello airtable doppler supabase neon turso planetscale
+    federated ado vsts devops ext git mapbox figma asana trello airtable doppler supabase neon turso
+    planetscale
     """
 )
 _SECRET_KEYS = word_set(
@@ -132,7 +133,7 @@ TRAILERS = (
 """What may follow a secret's name without changing what it names; the longest come first."""
 _PLURALS = word_set(
     "passwords passphrases apikeys accesstokens refreshtokens privatekeys secretkeys clientsecrets cookies"
-    " recoverycodes backupcodes"
+    " recoverycodes backupcodes apitokens authtokens bearertokens"
 )
 
 
@@ -140,6 +141,7 @@ NEEDS = ("pass", "pw", "psk", "secret", "token", "key", "cred", "cookie", "auth"
 """Every name of a secret has one of them in it."""
 STEMS = {
     **{stem: "pw" if "pw" in stem else stem for stem in (*NEEDS[:1], *NEEDS[2:], "pwd", "pw")},
+    "_pat": "_pat",  # personal access tokens
     "_salt": "key",  # they come together
 }
 """What their names end in, each with what a text must hold for it."""
@@ -182,6 +184,8 @@ def _words_strength(words: list[str], *, upper: bool) -> Strength:
         return _token_strength(last.removesuffix("token") or owner, upper=upper)
     if last.endswith("key"):
         return _key_strength(last.removesuffix("key"), words, upper=upper)
+    if (last == "auth" and owner and upper) or (last == "pat" and owner in _LOGIN_TOKENS):
+        return Strength.WEAK
     return _other_strength(last, owner, words, upper=upper)
 
 

@@ -66,14 +66,16 @@ class Place(Struct, frozen=True):
         return _PAIR_BEFORE.match(self.lead[:-80:-1]) is not None
 
     def belongs_to_login(self, ahead: str) -> bool:
-        """Whether it is called `pass` and a user is named before or behind."""
-        return self.name == "pass" and _LOGIN.search(self.lead[-120:] + ahead[:80]) is not None
+        """Whether it is called `pass` or `pw`, and a user is named before or behind."""
+        return (
+            self.name.lower() in ("pass", "pw") and _LOGIN.search(self.lead[-120:] + ahead[:80]) is not None
+        )
 
 
 _PARAMETER_LEADS = ("?", "&", ";", "[", "%5B", "%5b", "%")
 _LINE_START = lazy_pattern(r"(?:\n|\A|\\n|[\"'`])(?:export |set |ENV |ARG |- )?\Z")
 _PAIR_BEFORE = lazy_pattern(r"[ \t;,&]{1,4}[^\s=;,&]{0,60}=[\w.-]")  # read backwards
-_LOGIN = lazy_pattern(r"(?i)(?:\b|smtp_?)(?:user|username|login|email)\\*[\"']?\s*[:=]")
+_LOGIN = lazy_pattern(r"(?i)(?:\b|smtp_?)(?:user|username|login|email|id)\\*[\"']?\s*[:=]")
 
 # --- whether a text in quotes is the secret itself -----------------------------------------------------
 
@@ -153,6 +155,13 @@ def states_word(place: Place, value: str, rest: str) -> bool:
     if is_number(value):
         return place.strength is Strength.FULL and len(value) >= 4
     if place.strength is Strength.WEAK:
+        if (
+            place.name.lower() == "pw"
+            and place.sign == ":"
+            and _MADE_UP.fullmatch(value)
+            and ends_line(rest, 0)
+        ):
+            return True
         if looks_chosen(value) and (place.belongs_to_login(rest) or place.name.startswith("-")):
             return True
         return looks_issued(value) and not repeats_name(place.name, value)
@@ -162,6 +171,7 @@ def states_word(place: Place, value: str, rest: str) -> bool:
     return _states_loosely(place, value, rest, line_ends=line_ends)
 
 
+_MADE_UP = lazy_pattern(r"(?=[^a-zA-Z]*[a-zA-Z].*[0-9])(?!\w{0,12}\Z|https?:)[!-~]{6,}")
 _ARTIFACT = lazy_pattern(r"[a-z][a-z-]+[:-]\d+\.\d+[\w.]*")  # io.jsonwebtoken:jjwt-api:0.11.2
 _CALL = lazy_pattern(r"[()\[\]{}$]|(?i:key|token|secret|password)\Z")
 _REST = lazy_pattern(r"[ \t]*(?:\r?\n|\\+[nr]|\Z|[\"'`]|\\+[\"']|[#;]|//|\*/|--+>|,?[ \t]*\})")

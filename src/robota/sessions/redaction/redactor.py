@@ -15,7 +15,9 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from robota._lazy_pattern import lazy_pattern
 from robota.core.given import require_texts
+from robota.core.jsontext import is_json
 from robota.core.messages import Json
 from robota.core.plain_text import known_own_words
 from robota.sessions.redaction.names import (
@@ -29,11 +31,14 @@ from robota.sessions.redaction.names import (
     named_value,
 )
 from robota.sessions.redaction.rules import REDACTED, Rule, Tail
-from robota.sessions.redaction.scanner import may_match, redact_text
+from robota.sessions.redaction.scanner import StreamRedactor, may_match, redact_text
 from robota.sessions.redaction.values import is_placeholder, looks_chosen
 
 _SHORTEST = 8
 """Own secrets shorter than this would hit ordinary words."""
+_JSON_FIELD = "arguments"
+"""It holds a text of JSON, in messages as in the replies of most services."""
+_JSON_TEXT = lazy_pattern(rf'"{_JSON_FIELD}": ?"(\{{(?:[^"\\]++|\\.)*+)"')
 _LEAST = 7
 """No rule finds anything in a shorter text."""
 
@@ -75,6 +80,13 @@ class Redactor:
         """One text, redacted."""
         return redact_text(text, self.own) if len(text) >= _LEAST else text
 
+    def texts(self, texts: Iterable[str]) -> list[str]:
+        """Texts that follow each other: each as it is in the redacted whole."""
+        stream = StreamRedactor(self)
+        for text in texts:
+            stream.push(text)
+        return stream.take(final=True)
+
     def are_plain(self, texts: Iterable[str], *, repeated: bool = False) -> bool:
         """Whether certainly none of these texts holds a secret; much cheaper than redacting them."""
         return not (_may_match_again if repeated else may_match)("\n".join(texts), self.own)
@@ -103,12 +115,23 @@ class Redactor:
         if "\\" in plain:
             if "\\u" in plain or "BEGIN" in plain:  # what looks different when it is decoded
                 return False
-            plain = _without_escapes(plain)
+            if '"{' not in plain:
+                plain = _without_escapes(plain)
+            elif (texts := _json_texts(plain)) is None:
+                return False
+            else:
+                plain = "\n".join((_without_escapes(_JSON_TEXT.sub('""', plain)), *texts))
         if not repeated:
             return not may_match(plain)
         for text in known_own_words():
             plain = plain.replace(_as_in_json(text), "\n")
         return not _may_match_again(plain)
+
+
+def _json_texts(encoded: str) -> list[str] | None:
+    """The JSON that stands in strings of JSON, without escapes; nothing if some of it is none."""
+    texts = list(map(_without_escapes, _JSON_TEXT.findall(encoded)))
+    return list(map(_without_escapes, texts)) if all(map(is_json, texts)) else None
 
 
 _may_match_again = lru_cache(maxsize=16)(may_match)
@@ -271,10 +294,26 @@ class _Walk(Struct, eq=False):
             name = key if text == key else self._unused(text, target)
             if key in hidden and hides(hidden[key], value):
                 target[name] = self._replace()
+            elif key == _JSON_FIELD and isinstance(value, str):
+                target[name] = self._json(value)
             elif key in _CONTEXTS or name_strength(key):
                 target[name] = self._field(key, value, target, name, context)
             else:
                 target[name] = self._copy(value, target, name, "")
+
+    def _json(self, text: str) -> str:
+        """The arguments of a call: what the names in them say shows only when they are decoded. They keep
+        their form where the secrets of their text are the same."""
+        try:
+            value = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            value = text
+        redacted = _Walk(self._text).run(value)
+        if redacted is value:
+            return text
+        self._changed = True
+        shown = self._redact(text)
+        return shown if value is text or _means(shown, redacted) else msgspec.json.encode(redacted).decode()
 
     def _redact(self, text: str) -> str:
         """A text, remembered if it is short: names and kinds come back all the time."""
@@ -325,9 +364,18 @@ class _Walk(Struct, eq=False):
         except msgspec.DecodeError:
             return source
         if len(items) != len(source):
-            return source
+            return self._without_key(source)
         self._changed = True
         return items
+
+    def _without_key(self, source: Sequence[str]) -> Sequence[str]:
+        """The lines of a text without those of a private key, from its first to its last."""
+        first = next((at for at, line in enumerate(source) if "-BEGIN " in line), len(source))
+        after = next((at for at, line in enumerate(source) if at > first and "-END " in line), len(source))
+        if first == len(source):
+            return source
+        self._changed = True
+        return [REDACTED if first <= at <= after else line for at, line in enumerate(source)]
 
     @staticmethod
     def _is_argument(option: Json, value: Json) -> bool:
@@ -338,6 +386,13 @@ class _Walk(Struct, eq=False):
             return False
         strength = name_strength(option)
         return hides(strength, value) or (strength is Strength.WEAK and looks_chosen(value))
+
+
+def _means(encoded: str, value: Json) -> bool:
+    try:
+        return bool(msgspec.json.decode(encoded) == value)
+    except msgspec.DecodeError:  # a secret reached past the end of its string
+        return False
 
 
 _FLAT = frozenset(("rawHeaders", "raw_headers"))

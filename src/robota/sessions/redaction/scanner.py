@@ -298,7 +298,7 @@ def _beginnings(text: str, own: Sequence[Rule]) -> Iterator[int]:
         yield from (length for length in range(1, len(known) + 1) if text.endswith(known[:length]))
 
 
-_BEFORE_A_SECRET = lazy_pattern(r"\b(?:echo|printf)\b|-----? ?BEGIN|value *[=:]|(?i:mnemonic)")
+_BEFORE_A_SECRET = lazy_pattern(r"\b(?:echo|printf)\b|-----? ?BEGIN|value *[=:]|(?i:mnemonic|seed.phrase)")
 """What stands before a secret that only the words behind it betray."""
 _STRIDE = 96
 """How much new text is worth a scan; with `AHEAD` it makes the 256 characters that may be held back."""

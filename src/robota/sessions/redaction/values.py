@@ -56,8 +56,11 @@ _CODE = lazy_pattern(r"[()\[\]{}]|->|=>|::|\|\||&&|\?\.")
 _WORD = r"#?[A-Za-z_$]+[0-9]{0,2}[A-Za-z_$]*[0-9]{0,2}"
 _DOTTED = lazy_pattern(rf"{_WORD}(?:\??\.{_WORD})+[!;,]?")
 _CHAIN = lazy_pattern(r"[A-Za-z_]\w{0,30}(?:\.[A-Za-z_]\w{0,40}){1,5}")
+_KEY = r"(?=\D*\d\D*\d)(?=.*[a-z])(?=.*[A-Z].*[A-Z])[A-Za-z0-9+/]{40}\Z"
+"""As AWS issues them; a slash may stand anywhere in it."""
 _PATH = lazy_pattern(
-    r"(?![A-Za-z0-9+/]{42,}={1,2}\Z)(?:(?:~|\.{1,2})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{1,2}/|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://)"
+    rf"(?!{_KEY}|[A-Za-z0-9+/]{{42,}}={{1,2}}\Z)(?:(?:~|\.{{1,2}})?/[\w.@~-]*(?:/|$)|[A-Za-z]:[\\/]|\.{{1,2}}/"
+    r"|[\w.-]+/[\w./-]+\.\w{1,5}$|https?://)"
 )
 """No Base64 of so many bytes that it ends in a sign of its own."""
 _STEM = lazy_pattern(r"(?i)pass|secret|token|key|pwd|cred|auth|cookie")
@@ -131,8 +134,9 @@ _ENDING = lazy_pattern(
 
 
 is_path = whole(
-    r"(?:~|\.{1,2})?/[\w.@~+ -]+(?:/[\w.@~+ -]*)+|(?:~|\.{1,2})/[\w.-]+|/[\w-]+\.[a-z]{2,5}|[A-Za-z]:[\\/].*"
-    r"|[a-z0-9._-]+(?:/[a-z0-9._-]+){2,}|[a-z][a-z0-9.-]*\.[a-z]{2,4}/[a-z0-9/._-]+"
+    rf"(?!{_KEY})(?:"
+    r"(?:~|\.{1,2})?/[\w.@~+ -]+(?:/[\w.@~+ -]*)+|(?:~|\.{1,2})/[\w.-]+|/[\w-]+\.[a-z]{2,5}"
+    r"|[A-Za-z]:[\\/].*|[a-z0-9._-]+(?:/[a-z0-9._-]+){2,}|[a-z][a-z0-9.-]*\.[a-z]{2,4}/[a-z0-9/._-]+)"
 )
 """Whether the text is the path of a file or a resource."""
 
