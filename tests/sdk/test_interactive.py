@@ -276,6 +276,18 @@ async def test_a_stream_that_is_left_stops_the_turn(project: Path) -> None:
     await session.shutdown()
 
 
+async def test_a_prompt_behind_a_stream_that_was_left_by_break_is_answered(project: Path) -> None:
+    provider = ScriptedProvider([call("Bash", command="sleep 100")], "again")
+    session = InteractiveSession(cwd=project, provider=provider, permission_mode="bypassPermissions")
+    async for event in session.stream("go"):
+        if event.name == "tool_start":
+            break
+
+    assert (await session.submit("and now?")).text == "again"
+    assert (await session.submit("and now?")).error is not None, "the script is over, so nothing ran twice"
+    await session.shutdown()
+
+
 async def test_a_question_is_answered_by_whoever_is_first(project: Path) -> None:
     provider = ScriptedProvider([call("Write", file_path="a.txt", content="x")], "written")
     session = InteractiveSession(cwd=project, provider=provider)

@@ -429,8 +429,8 @@ class InteractiveSession(Closing):
         finally:
             events.close()
             if not task.done():
-                if self.is_executing:
-                    self.abort()
+                if self._session is not None and self._session.is_running:
+                    self._session.abort()  # this turn alone: the next prompt may be waiting already
                 else:
                     task.cancel()  # it has not begun
                 await asyncio.wait((task,), timeout=5)
