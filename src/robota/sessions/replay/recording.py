@@ -51,11 +51,12 @@ _ASIDES = (
     records.LoadedRecord, *BESIDE,
 )  # fmt: skip
 """What may be done to a session at any time, also in the middle of something else."""
-HOOKS_OUTSIDE = frozenset(
+_HOOKS_OUTSIDE = frozenset(
     ("ConfigChange", "WorktreeCreate", "WorktreeRemove", "SubagentStart", "SubagentStop", "Elicitation",
      "ElicitationResult")
 )  # fmt: skip
 """Hooks that whoever has the session fires, a tool of it or a child, so that nobody does in a replay."""
+_HOOKS_OF_CALLS = frozenset(("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"))
 _LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
 _ACTIONS = (*_LONG, records.HistoryCleared, records.HistoryRewound, records.SessionEnded)
@@ -66,11 +67,16 @@ def is_injected(message: Message | None) -> bool:
     return message is not None and message.metadata.get("origin") == INJECTED
 
 
+def is_fired_outside(hook: str, call_id: str | None) -> bool:
+    """Whether no run and no compaction fires it. Without a call, hooks of calls are those of a shell line."""
+    return hook in _HOOKS_OUTSIDE or (not call_id and hook in _HOOKS_OF_CALLS)
+
+
 def is_aside(record: Record, execution: str) -> bool:
     """Hooks that heard of a call in another run than this `execution` are those of a child."""
     if isinstance(record, records.HookRecord):
         of_child = bool(record.call_id) and not str(record.call_id).startswith(f"{execution}-")
-        return of_child or record.hook in HOOKS_OUTSIDE
+        return of_child or is_fired_outside(record.hook, record.call_id)
     return isinstance(record, _ASIDES)
 
 
