@@ -28,7 +28,16 @@ from robota.core.provider import (
     assert_native_web_tools_available,
     check_provider,
 )
-from robota.core.run import CutRun, OutputKind, OutputT, RunOptions, RunResult, RunState, RunSteps
+from robota.core.run import (
+    CutRun,
+    OutputKind,
+    OutputT,
+    RunOptions,
+    RunResult,
+    RunState,
+    RunSteps,
+    want_output,
+)
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
 from robota.core.tool import Ask, Delegate, FileVersions, Tool, Toolset, name_tools, tool_schema
 from robota.core.tool_call import RunTool, invoke_tool
@@ -268,10 +277,8 @@ class Robota(Closing):
         check_agent(self)
         self._conversation_id = self._conversation_id if cut is None else cut.conversation_id
         run = Loop(self, max_rounds=limit, settings=settings, state=None if cut is None else cut.state)
-        if output is not None:
-            from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
-
-            run.wanted, run.tries_left = OutputType(output, retries), retries
+        run.wanted = want_output(output, retries)
+        run.tries_left = 0 if run.wanted is None else run.wanted.retries
         self.control = run.control = RunTask(run.run(prompt, cut), self._forget_task)
         self.run_state = run.state
         async with run.control:

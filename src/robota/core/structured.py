@@ -15,6 +15,7 @@ import msgspec
 
 from robota.core.errors import ConfigurationError, ValidationError
 from robota.core.messages import JsonObject
+from robota.core.provider import Provider, get_provider_capabilities
 from robota.core.schema import check
 
 INSTRUCTION_TEMPLATE = (
@@ -60,6 +61,10 @@ class OutputType:
                 "TypedDict, another type of plain data, or a JSON schema as a dict."
             ) from error
         return made
+
+    def must_be_told(self, provider: Provider) -> bool:
+        """Whether the prompt has to ask for the form, because the provider does not enforce it."""
+        return not get_provider_capabilities(provider).output_schema
 
     def parse(self, text: str) -> Any:
         """The answer as a value of the type; a `ValidationError` says what is wrong with it."""
