@@ -255,6 +255,9 @@ class Robota(Closing):
 
     # --- running ----------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        return f"<Robota {self.model!r} of {self.provider.name}, {len(self.messages)} messages>"
+
     async def run(
         self,
         prompt: Prompt,
@@ -269,7 +272,6 @@ class Robota(Closing):
         then. An abort or a failing model is a result, not an exception."""
         aborts = self.aborts
         limit = self.max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
-        retries = check_count("output_retries", output_retries)
         if self.streaming:
             await wait_for_readers(self)
         self.require_idle()
@@ -277,7 +279,7 @@ class Robota(Closing):
         check_agent(self)
         self._conversation_id = self._conversation_id if cut is None else cut.conversation_id
         run = Loop(self, max_rounds=limit, settings=settings, state=None if cut is None else cut.state)
-        run.wanted = want_output(output, retries)
+        run.wanted = want_output(output, check_count("output_retries", output_retries))
         run.tries_left = 0 if run.wanted is None else run.wanted.retries
         self.control = run.control = RunTask(run.run(prompt, cut), self._forget_task)
         self.run_state = run.state

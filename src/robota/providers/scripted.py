@@ -108,6 +108,10 @@ class ScriptedProvider:
         self._repeat = repeat
         self._ports = ports
 
+    def __repr__(self) -> str:
+        played = f"{len(self.requests)} requests, {len(self._replies)} replies"
+        return f"<ScriptedProvider {self.name!r}, {played}>"
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         from asyncio import sleep as pause  # noqa: PLC0415 - a loop is running, so this is a look-up
 

@@ -106,7 +106,7 @@ class InteractiveSession(Closing):
         """All there were, and those before the turn under way."""
         self._session = session
         self._assembly: Assembly | None = None
-        self._making: asyncio.Lock | None = None
+        self._making = asyncio.Lock()
         attach_handlers(self.questions, permission_handler, ask_handler)
         if session is not None:
             self._follow(session)
@@ -260,7 +260,6 @@ class InteractiveSession(Closing):
     async def ready(self) -> Session:
         """Read the project's files and make the session, the first time; then look whether they changed."""
         if self._session is None:
-            self._making = self._making or asyncio.Lock()
             async with self._making:
                 if self._session is None:
                     tools = command_tools(self.commands.for_models(), self.execute_command)
@@ -423,8 +422,7 @@ class InteractiveSession(Closing):
         try:
             async for event in events:
                 yield event
-            error = (await task).error
-            if error is not None and not isinstance(error, RobotaError):
+            if (error := (await task).error) is not None and not isinstance(error, RobotaError):
                 raise error
         finally:
             events.close()
@@ -456,6 +454,9 @@ class InteractiveSession(Closing):
     def cancel_queue(self) -> None:
         """Take back the prompt that waits; the turn under way goes on."""
         self._in_loop(self._queue.cancel)
+
+    def __repr__(self) -> str:
+        return f"<InteractiveSession {self.session_id} in {self.cwd}>"
 
     def _in_loop(self, action: Callable[[], None]) -> None:
         try:

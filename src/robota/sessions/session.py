@@ -253,6 +253,10 @@ class Session(Closing):
         """Why not everything is on the disk, in one sentence; empty when all is well."""
         return self.log.trouble or self._snapshots.trouble
 
+    def __repr__(self) -> str:
+        known = f"{self.agent.model!r} of {self.agent.provider.name}, {len(self.messages)} messages"
+        return f"<Session {self.session_id}, {known}>"
+
     async def open(self) -> None:
         """Have the journal ready. The first prompt does it; what is put into a conversation before that is
         written down then, or at the latest when the session is shut down."""
