@@ -118,6 +118,7 @@ async def test_one_step_is_a_reply():
         (None, "not None"),
         ({"text": "Hello"}, "not a dict"),
         (b"Hello", "not a value of type bytes"),
+        (LookupError("no"), r"write Fail\(LookupError\('no'\)\)\."),
         (Stall, r"Stall is a class: write Stall\(\)."),
     ],
 )

@@ -79,6 +79,8 @@ def check_reply(reply: object) -> None:
     """Refuse what a script cannot play, where it is written."""
     if isinstance(reply, type):
         raise ConfigurationError(f"{reply.__name__} is a class: write {reply.__name__}().")
+    if isinstance(reply, BaseException):
+        raise ConfigurationError(f"An error is a step of a reply: write Fail({reply!r}).")
     if isinstance(reply, (bytes, Mapping)) or not (isinstance(reply, (Iterable, Struct)) or callable(reply)):
         raise ConfigurationError(
             "A reply is a text, a step such as call('add', a=1), a list of these, or a function that returns "
