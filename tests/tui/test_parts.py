@@ -145,7 +145,7 @@ async def test_a_list_says_when_nothing_fits() -> None:
         dialog.type(letter)
     rows = ["".join(text for _, text, *_ in row) for row in dialog_rows(dialog, WORDS, 40, 12, armed=True)]
 
-    assert rows[1:3] == ["/zz", "  (nothing fits)"]
+    assert rows[1:3] == ["/zz", "  (no match)"]
 
 
 async def test_values_in_a_question_are_written_as_the_model_wrote_them() -> None:
