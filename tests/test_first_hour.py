@@ -147,6 +147,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: R.InteractiveSession(provider=PROVIDER, setting_sources="user"),
         "write setting_sources=('user',).",
     ),
+    "a short name for an option": (
+        lambda: R.RunLimits(total=3),
+        "RunLimits has no option 'total'; did you mean 'total_timeout'?",
+    ),
     "dollars as a budget": (
         lambda: R.InteractiveSession(provider=PROVIDER, budget=5),
         "budget takes Budget, not a value of type int.",
@@ -161,7 +165,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told_in_one_sentence_where_it_is_made(mistake: str) -> None:
     make, sentence = MISTAKES[mistake]
-    with pytest.raises(ConfigurationError) as refusal:
+    with pytest.raises((ConfigurationError, TypeError)) as refusal:
         make()
     assert sentence in str(refusal.value)
 
