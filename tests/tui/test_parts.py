@@ -99,6 +99,18 @@ async def test_the_marked_answer_about_a_call_is_no() -> None:
     assert [option.key for option in dialog.options] == ["y", "a", "p", "e", "n d", "w"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "count"), [("No rule allows this part: tail -3.", 1), ("It asks about rm.", 1), ("", 1)]
+)
+def test_the_part_that_made_a_command_ask_is_named_once(reason: str, count: int) -> None:
+    question = PermissionQuestion(
+        tool_name="Bash", tool_input={"command": "ls | tail -3"}, cwd="/", part="tail -3", reason=reason
+    )
+    rows = [line.text for line in permission_lines(question, WORDS, 12)]
+
+    assert sum("tail -3" in row for row in rows) == 1 + count, "in the command, and as the part"
+
+
 @pytest.mark.parametrize("room", [4, 6, 10])
 async def test_a_question_with_little_room_shows_what_it_is_about_and_the_marked_answer(room: int) -> None:
     question = PermissionQuestion(
