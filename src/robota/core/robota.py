@@ -173,8 +173,8 @@ class Robota(Closing):
         self._files: FileVersions | None = None
         self.noticed = ""
         """The model whose assumed window the user was told of."""
-        self.streaming = False
-        """Whether a run is followed through `stream`."""
+        self.streaming = 0
+        """How many streams there are: one may begin while another that was left is still ending."""
         self.tools = tools
 
     # --- what it is made of ----------------------------------------------------------------------------

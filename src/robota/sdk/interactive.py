@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from robota.core.bus import EventBus, Unsubscribe
 from robota.core.closing import Closing
 from robota.core.context import ContextWindowState
-from robota.core.errors import ConfigurationError, RobotaError, SessionBusyError
+from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.events import PromptQueued, TurnEvent
 from robota.core.given import refuse_unknown
 from robota.core.messages import HistoryEntry, Message, Prompt, prompt_text
@@ -414,8 +414,7 @@ class InteractiveSession(Closing):
         self, prompt: Prompt, display_input: str | None = None, raw_input: str | None = None, **options: Any
     ) -> AsyncGenerator[TurnEvent, None]:
         """`submit`, as the events of the turn; the last says how it ended. Leaving early stops it."""
-        if self._queue.busy:
-            raise SessionBusyError("This session works on another prompt: wait for it, or abort() it first.")
+        await self._queue.require_free()
         events = self.events.open()
         task = asyncio.ensure_future(self.submit(prompt, display_input, raw_input, **options))
         task.add_done_callback(lambda _: events.close())
@@ -431,7 +430,7 @@ class InteractiveSession(Closing):
                     self._session.abort()  # this turn alone: the next prompt may be waiting already
                 else:
                     task.cancel()  # it has not begun
-                await asyncio.wait((task,), timeout=5)
+                await self._queue.wait_for_left(task)
 
     def run_sync(self, prompt: Prompt, **options: Any) -> ExecutionResult[Any]:
         """`submit` for code without an event loop; also in notebooks, any number of times."""
