@@ -16,7 +16,8 @@ import pytest
 
 import robota
 from robota import Plugin, Robota, Session, _stubs, run_sync, tool
-from robota.core import ConfigurationError, SessionBusyError
+from robota.core import ConfigurationError, RetryingProvider, SessionBusyError
+from robota.providers.openai_compatible import OpenAICompatibleProvider
 from robota.sessions import SessionStore
 from robota.testing import ScriptedProvider
 from robota.tools import bash_tool
@@ -91,6 +92,15 @@ def test_code_without_a_loop_closes_what_it_used() -> None:
     assert run_sync(asyncio.sleep(0, "done")) == "done"
 
 
+class Misspelt(Plugin):
+    name = "misspelt"
+
+    async def before_tool_excution(self, *_: Any) -> None: ...
+
+    async def on_call(self) -> None:
+        """A method of its own."""
+
+
 PROVIDER = ScriptedProvider("hello", repeat=True)
 R: Any = robota  # what is given wrongly, a type checker would refuse
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
@@ -100,6 +110,15 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a maker of tools": (
         lambda: R.Robota(PROVIDER, tools=[bash_tool]),
         "bash_tool is not a tool: decorate it with @tool, or call it if it makes one.",
+    ),
+    "a tool's name with a blank": (
+        lambda: R.Robota(PROVIDER).as_tool("my tool", "Helps."),
+        "Tool name 'my tool' cannot be used: take 1 to 128 letters, digits, `_` or `-`.",
+    ),
+    "a misspelt hook": (
+        lambda: R.Robota(PROVIDER, plugins=[Misspelt()]),
+        "Misspelt.before_tool_excution is no hook and would never be called; did you mean "
+        "'before_tool_execution'?",
     ),
     "words as messages": (lambda: R.Robota(PROVIDER, messages=["hi"]), "A message must be a UserMessage"),
     "a word for a number": (
@@ -128,6 +147,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: R.InteractiveSession(provider=PROVIDER, setting_sources="user"),
         "write setting_sources=('user',).",
     ),
+    "a short name for an option": (
+        lambda: R.RunLimits(total=3),
+        "RunLimits has no option 'total'; did you mean 'total_timeout'?",
+    ),
     "dollars as a budget": (
         lambda: R.InteractiveSession(provider=PROVIDER, budget=5),
         "budget takes Budget, not a value of type int.",
@@ -142,7 +165,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told_in_one_sentence_where_it_is_made(mistake: str) -> None:
     make, sentence = MISTAKES[mistake]
-    with pytest.raises(ConfigurationError) as refusal:
+    with pytest.raises((ConfigurationError, TypeError)) as refusal:
         make()
     assert sentence in str(refusal.value)
 
@@ -182,3 +205,29 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it() -> None:
         "ModuleNotFoundError: create_http_transport needs the package websockets: "
         "pip install 'robota[server]'"
     )
+
+
+def test_what_is_printed_says_what_it_is(tmp_path: Path) -> None:
+    agent = Robota(PROVIDER, model="m")
+    assert repr(agent) == "<Robota 'm' of scripted, 0 messages>"
+    assert repr(agent.as_tool("search", "Finds things.")) == f"<AgentTool 'search' of {agent!r}>"
+    assert repr(ScriptedProvider("a")) == "<ScriptedProvider 'scripted', 0 requests, 1 replies>"
+    assert repr(RetryingProvider(ScriptedProvider())).startswith("<RetryingProvider around <Scripted")
+    provider = OpenAICompatibleProvider("sk-secret", "http://127.0.0.1:1/v1", "any")
+    assert repr(provider) == "<OpenAICompatibleProvider 'openai-compatible', model 'any'>"
+    store = SessionStore(str(tmp_path))
+    assert repr(store) == f"<SessionStore in {tmp_path}>"
+    session = Session(provider=PROVIDER, model="m", session_id="s-1")
+    assert repr(session) == "<Session s-1, 'm' of scripted, 0 messages>"
+    whole = R.InteractiveSession(provider=PROVIDER, cwd=tmp_path, session_id="s-2")
+    assert repr(whole) == f"<InteractiveSession s-2 in {tmp_path}>"
+
+
+def test_python_says_which_name_was_meant() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import robota.core\nrobota.core.TextDeltta"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1].endswith("Did you mean: 'TextDelta'?")

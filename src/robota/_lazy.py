@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False  # keeps `typing` and `collections.abc` out of `import robota`
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +21,8 @@ def lazy_names(
     def load(name: str) -> object:
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            words = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(words, name=name, obj=sys.modules[package])  # Python says which was meant
         from importlib import import_module  # noqa: PLC0415 - importing the package must not cost this
 
         try:

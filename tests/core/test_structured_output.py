@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
@@ -27,6 +27,22 @@ class City(BaseModel):
 class Point:
     x: int
     y: int
+
+
+@dataclass
+class Town:
+    name: str
+    mayor: str
+
+
+@dataclass
+class Route:
+    stops: list[City]
+
+
+@dataclass
+class Dice:
+    eyes: Annotated[int, Field(ge=1, le=6)]
 
 
 class Pair(TypedDict):
@@ -57,8 +73,24 @@ SCHEMA = {
         (Line, '{"start": {"x": 1, "y": 2}, "end": {"x": 3, "y": 4}}', Line(Point(1, 2), Point(3, 4))),
         (SCHEMA, '{"ok": true}', {"ok": True}),
         (int, "5", 5),
+        (list[City], '[{"name": "Seoul", "people": 9}]', [City(name="Seoul", people=9)]),
+        (City | None, "null", None),
+        (City | Town, '{"name": "Ulm", "mayor": "Ada"}', Town("Ulm", "Ada")),
+        (Route, '{"stops": [{"name": "Seoul", "people": 9}]}', Route([City(name="Seoul", people=9)])),
     ],
-    ids=["pydantic", "dataclass", "typeddict", "list", "struct", "json schema", "int"],
+    ids=[
+        "pydantic",
+        "dataclass",
+        "typeddict",
+        "list",
+        "struct",
+        "json schema",
+        "int",
+        "list of models",
+        "optional model",
+        "model or dataclass",
+        "dataclass of models",
+    ],
 )
 async def test_the_answer_becomes_a_value_of_the_wanted_type(kind: Any, answer: str, value: Any) -> None:
     provider = ScriptedProvider(answer)
@@ -86,10 +118,11 @@ async def test_an_answer_in_a_code_fence_is_read_all_the_same(answer: str) -> No
         (City, '{"name": "Seoul"}', "people", '{"name": "Seoul", "people": 9}', City(name="Seoul", people=9)),
         (Point, '{"x": 1, "y": "2"}', "y", '{"x": 1, "y": 2}', Point(1, 2)),
         (SCHEMA, '{"ok": 1}', "ok", '{"ok": true}', {"ok": True}),
+        (Dice, '{"eyes": 7}', "'eyes': Input should be less than or equal to 6\n", '{"eyes": 6}', Dice(6)),
         (list[int], "Here you are: 1, 2", "JSON", "[1, 2]", [1, 2]),
         (list[int], "[" * 100_000, "", "[1, 2]", [1, 2]),
     ],
-    ids=["pydantic", "dataclass", "json schema", "no json", "too deep"],
+    ids=["pydantic", "dataclass", "json schema", "note for pydantic", "no json", "too deep"],
 )
 async def test_a_wrong_answer_is_tried_again_with_the_problem_told(
     kind: Any, wrong: str, told: str, right: str, value: Any
@@ -173,6 +206,20 @@ async def test_a_type_without_a_schema_is_refused_before_anything_is_sent(kind: 
     with pytest.raises(ConfigurationError, match=r"output=.* has no JSON schema.*pydantic model"):
         await agent.run("go", output=kind)
     assert (agent.messages, provider.requests, agent.is_running) == ([], [], False)
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"type": "objekt"}, '"objekt" is not valid'),
+        ({"name": "str", "age": "int"}, "'name' is not a keyword of JSON Schema: put it under"),
+    ],
+)
+async def test_a_dict_that_is_no_schema_is_refused_before_anything_is_sent(schema: Any, told: str) -> None:
+    provider = ScriptedProvider("x")
+    with pytest.raises(ConfigurationError, match=f"output is not a JSON schema: {told}"):
+        await Robota(provider).run("go", output=schema)
+    assert provider.requests == []
 
 
 async def test_a_failing_model_is_reported_as_what_it_is() -> None:

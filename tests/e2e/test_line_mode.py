@@ -175,7 +175,7 @@ def test_a_no_may_come_with_a_word_to_the_model(tmp_path: Path) -> None:
         terminal.type("go\n")
         terminal.wait_for("w] ")
         terminal.type("maybe\n")
-        terminal.wait_for("That is none of the choices.")
+        terminal.wait_for("That is not one of the choices.")
         terminal.wait_for("w] ")
         terminal.type("6\n")
         terminal.wait_for("why: ")

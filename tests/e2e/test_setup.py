@@ -96,7 +96,7 @@ def test_the_first_start_asks_once_and_goes_on_with_what_was_decided(project: Pa
         terminal.type("nonsense\n")
         terminal.wait_for("'nonsense' is not a web address")
         terminal.wait_for("Base URL")
-        terminal.type(f"{server.url}/v1\n")
+        terminal.type(f"{server.url.removeprefix('http://')}/v1\n")
         terminal.wait_for("not shown")
         terminal.type(f"{KEY}\n")
         terminal.wait_for("Model")
@@ -116,6 +116,8 @@ def test_the_first_start_asks_once_and_goes_on_with_what_was_decided(project: Pa
 def test_whoever_leaves_the_first_question_has_changed_nothing(project: Path, home: Path) -> None:
     terminal = Terminal(project, ROBOTA_HOME=str(home))
     terminal.wait_for("to leave")
+    terminal.type("3\n")
+    terminal.wait_for("Base URL")
     terminal.type("q\n")
 
     assert terminal.leave() == 0

@@ -175,7 +175,7 @@ def test_ctrl_c_stops_the_turn_and_a_second_one_leaves(tmp_path: Path) -> None:
         terminal.type("first\r")
         terminal.until("Talking")
         terminal.type("\x03")
-        terminal.until("Ctrl-C again leaves")
+        terminal.until("Ctrl-C again to exit")
         terminal.type("\x03")
         assert terminal.wait() == 130
 

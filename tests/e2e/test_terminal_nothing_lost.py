@@ -25,11 +25,11 @@ def test_a_second_ctrl_c_does_not_leave_when_something_was_typed_since(tmp_path:
     with ModelServer("never").in_thread() as server, open_terminal(tmp_path, server) as terminal:
         ready(terminal)
         terminal.type("\x03")
-        terminal.until("Ctrl-C again leaves")
+        terminal.until("Ctrl-C again to exit")
         terminal.type("half a thought")
-        terminal.until(lambda seen: "Ctrl-C again leaves" not in seen.text)
+        terminal.until(lambda seen: "Ctrl-C again to exit" not in seen.text)
         terminal.type("\x03")
-        terminal.until("Ctrl-C again leaves")
+        terminal.until("Ctrl-C again to exit")
         assert last_rows(terminal, 2)[0] == ">"
         terminal.type("\x03")
         assert terminal.wait() == 130

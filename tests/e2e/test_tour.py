@@ -46,5 +46,6 @@ def test_the_tour_streams_asks_edits_undoes_replays_and_leaves_nothing(tmp_path:
     assert used is not None
     assert _number(used[1]) == pytest.approx(sum(map(_number, parts)), rel=0.3)  # the parts are estimates
     assert "messages, as they were recorded." in terminal.seen
+    assert "Continue this session" not in terminal.seen, "it is gone"
     assert place is not None
     assert not Path(place[1]).exists()

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from robota.core.errors import ConfigurationError, ProviderError, SessionBusyError, SessionNotFoundError
-from robota.core.events import RunCompleted, ToolEnded
+from robota.core.events import RunCompleted, TextDelta, ToolEnded
+from robota.core.robota import Robota
 from robota.sdk.execution import ExecutionResult
 from robota.sdk.interactive import InteractiveSession
 from robota.sdk.tool_states import ToolState, first_argument, subject
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
 from robota.sessions.store.session_store import SessionStore
-from robota.testing import Fail, ScriptedProvider, call
+from robota.testing import Fail, ScriptedProvider, Stall, call
 
 pytestmark = pytest.mark.anyio
 
@@ -274,6 +275,45 @@ async def test_a_stream_that_is_left_stops_the_turn(project: Path) -> None:
     assert not session.is_executing
     assert (await session.submit("and now?")).text == "again"
     await session.shutdown()
+
+
+async def test_a_prompt_behind_a_stream_that_was_left_by_break_is_answered(project: Path) -> None:
+    provider = ScriptedProvider([call("Bash", command="sleep 100")], "again")
+    session = InteractiveSession(cwd=project, provider=provider, permission_mode="bypassPermissions")
+    async for event in session.stream("go"):
+        if event.name == "tool_start":
+            break
+
+    assert (await session.submit("and now?")).text == "again"
+    assert (await session.submit("and now?")).error is not None, "the script is over, so nothing ran twice"
+    await session.shutdown()
+
+
+async def test_streams_that_are_left_by_break_follow_each_other(project: Path) -> None:
+    for make in (
+        lambda provider: Robota(provider),
+        lambda provider: Session(provider=provider),
+        lambda provider: InteractiveSession(cwd=project, provider=provider),
+    ):
+        agent = make(ScriptedProvider(*[["one", Stall()]] * 3, "last"))
+        for _ in range(3):
+            async for event in agent.stream("go"):
+                if isinstance(event, TextDelta):
+                    break
+        told = [event async for event in agent.stream("and now?")]
+        assert isinstance(told[-1], RunCompleted)
+        assert told[-1].text == "last"
+        await agent.aclose()
+
+
+async def test_a_stream_beside_one_that_is_read_is_refused(project: Path) -> None:
+    provider = ScriptedProvider(["one", Stall()])
+    async with InteractiveSession(cwd=project, provider=provider) as session:
+        async for event in session.stream("go"):
+            if isinstance(event, TextDelta):
+                with pytest.raises(SessionBusyError):
+                    await anext(session.stream("and this?"))
+                break
 
 
 async def test_a_question_is_answered_by_whoever_is_first(project: Path) -> None:

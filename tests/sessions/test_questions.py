@@ -181,6 +181,23 @@ async def test_front_ends_that_break_or_do_not_answer_leave_it_to_the_others() -
     assert [event.reason for event in told if isinstance(event, QuestionClosed)] == ["fault", "answered"]
 
 
+async def test_whoever_wrote_a_handler_hears_that_its_word_is_no_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    questions, _ = broker()
+
+    async def handler(question: Question) -> object:
+        return "allow_session"
+
+    questions.attach(handler)
+    settled = await questions.settle(PermissionQuestion(tool_name="Write", tool_input={}, cwd="/"))
+
+    assert settled.fault == "it answered with str"
+    [said] = caplog.messages
+    assert said.startswith("The handler of a question returned 'allow_session', which is not an answer to it")
+    assert "'allow-session'" in said
+
+
 async def test_an_answer_that_a_journal_knows_is_not_asked_for_again() -> None:
     questions, told = broker()
     front = FrontEnd()

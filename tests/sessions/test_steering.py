@@ -25,7 +25,7 @@ from robota.core.messages import Message, TextPart, UserMessage
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
 from robota.sessions.session import Session
-from robota.testing import ScriptedProvider, call
+from robota.testing import Fail, ScriptedProvider, call
 from robota.tools.function_tool import FunctionTool
 
 pytestmark = pytest.mark.anyio
@@ -212,7 +212,7 @@ async def test_a_known_answer_has_its_type_again(tmp_path: Path) -> None:
 
 
 async def test_a_failure_is_known_by_its_id_too(tmp_path: Path) -> None:
-    studio = Studio(tmp_path, RuntimeError("no network"))
+    studio = Studio(tmp_path, Fail(RuntimeError("no network")))
     first = await studio.session.submit("hello", id="p-1")
     assert first.error is not None
     await studio.session.shutdown()

@@ -189,7 +189,7 @@ async def test_an_error_in_a_function_reaches_the_client_and_then_the_test(clien
 
 async def test_a_script_that_is_over_says_so(client):
     server = ModelServer("one")
-    with pytest.raises(ConfigurationError, match="1 replies and this is model request 2"):
+    with pytest.raises(ConfigurationError, match="no reply for model request 2"):
         await ask_and_leave(client, server, times=2)
     assert "pass repeat=True" in server.answers[1].json()["error"]["message"]
 

@@ -49,7 +49,7 @@ def ask_a_broken_script():
 
 
 def test_a_failed_script_is_raised_in_the_thread_that_tests():
-    with pytest.raises(ConfigurationError, match="0 replies"):
+    with pytest.raises(ConfigurationError, match="no reply for model request 1"):
         ask_a_broken_script()
 
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from robota.core.errors import ProviderError
+from robota.core.errors import ConfigurationError, ProviderError
 from robota.core.messages import ToolCall, UserMessage
 from robota.core.provider import ChatRequest, NativePayload, StopChunk, TextChunk
-from robota.testing import Delay, Fail, ScriptedProvider, call, fixed_ports
+from robota.testing import Delay, Fail, ModelServer, ScriptedProvider, Stall, call, fixed_ports
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +37,7 @@ async def test_a_function_answers_from_the_request():
 async def test_a_script_plays_once_unless_it_repeats():
     once, again = ScriptedProvider("a"), ScriptedProvider("a", "b", repeat=True)
     await play(once)
-    with pytest.raises(ProviderError, match="1 replies and this is request 2"):
+    with pytest.raises(ProviderError, match="The script has no reply for request 2"):
         await play(once)
     assert [(await play(again))[0].text for _ in range(3)] == ["a", "b", "a"]
 
@@ -99,3 +99,35 @@ async def test_other_tasks_run_between_two_pieces() -> None:
     await asyncio.gather(listen(), watch())
 
     assert heard.index("other") < heard.index("TextChunk") < len(heard) - 1 - heard[::-1].index("other")
+
+
+async def test_one_step_is_a_reply():
+    provider = ScriptedProvider(call("add", a=1), Fail(LookupError()), lambda request: call("look"))
+    assert await play(provider) == [ToolCall("call_add", "add", '{"a":1}'), StopChunk("tool_use")]
+    with pytest.raises(LookupError):
+        await play(provider)
+    assert (await play(provider))[0] == ToolCall("call_look", "look", "{}")
+    server = ModelServer(call("add", a=1), StopChunk("refusal"))
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (3, "A reply is a text, a step such as .*; not a value of type int."),
+        (None, "not None"),
+        ({"text": "Hello"}, "not a dict"),
+        (b"Hello", "not a value of type bytes"),
+        (LookupError("no"), r"write Fail\(LookupError\('no'\)\)\."),
+        (Stall, r"Stall is a class: write Stall\(\)."),
+    ],
+)
+@pytest.mark.parametrize("player", [ScriptedProvider, ModelServer])
+def test_what_cannot_be_played_is_refused_where_it_is_written(player, reply, told):
+    with pytest.raises(ConfigurationError, match=told):
+        player("Hello", reply)
+
+
+async def test_a_function_that_returns_nothing_says_what_it_should():
+    with pytest.raises(ConfigurationError, match="a function that returns one; not None"):
+        await play(ScriptedProvider(lambda request: None))

@@ -75,7 +75,7 @@ def test_it_goes_on_when_the_script_is_over_and_says_so(tmp_path):
         assert [ask(WIRES[0], where["url"]).status_code for _ in range(3)] == [200, 400, 400]
         process.terminate()
         assert process.wait(30) == 0
-        assert "The script has 1 replies and this is model request 2" in process.stderr.read()
+        assert "The script has no reply for model request 2" in process.stderr.read()
 
 
 def test_the_log_shows_requests_without_secrets():

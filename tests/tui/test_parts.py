@@ -100,6 +100,18 @@ async def test_the_marked_answer_about_a_call_is_no() -> None:
     assert [option.key for option in dialog.options] == ["y", "a", "p", "e", "n d", "w"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "count"), [("No rule allows this part: tail -3.", 1), ("It asks about rm.", 1), ("", 1)]
+)
+def test_the_part_that_made_a_command_ask_is_named_once(reason: str, count: int) -> None:
+    question = PermissionQuestion(
+        tool_name="Bash", tool_input={"command": "ls | tail -3"}, cwd="/", part="tail -3", reason=reason
+    )
+    rows = [line.text for line in permission_lines(question, WORDS, 12)]
+
+    assert sum("tail -3" in row for row in rows) == 1 + count, "in the command, and as the part"
+
+
 @pytest.mark.parametrize("room", [4, 6, 10])
 async def test_a_question_with_little_room_shows_what_it_is_about_and_the_marked_answer(room: int) -> None:
     question = PermissionQuestion(
@@ -154,7 +166,7 @@ async def test_a_list_says_when_nothing_fits() -> None:
         dialog.type(letter)
     rows = ["".join(text for _, text, *_ in row) for row in dialog_rows(dialog, WORDS, 40, 12, armed=True)]
 
-    assert rows[1:3] == ["/zz", "  (nothing fits)"]
+    assert rows[1:3] == ["/zz", "  (no match)"]
 
 
 async def test_values_in_a_question_are_written_as_the_model_wrote_them() -> None:

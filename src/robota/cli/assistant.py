@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 LEAVE = ("/exit", "/quit")
 ENTRY = "CLAUDE_CODE_ENTRYPOINT"
 """Set by clients of the stream-json protocol, to a name of their own."""
+TOUR = "ROBOTA_TOUR"
+"""Set by the tour, whose session is gone when it is left."""
 NOTICES = 4096
 """Bytes, one for each signal, that are taken at once."""
 
@@ -139,7 +141,7 @@ class Assistant:
         """Whether it was saved and how it goes on; the exit code."""
         if self.tell_trouble(session):
             return code or 1
-        if session.is_kept and (self._user is not None or code):
+        if session.is_kept and (self._user is not None or code) and TOUR not in os.environ:
             self._printer.remark(describe_end(session))
         return code
 

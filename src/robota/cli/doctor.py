@@ -112,7 +112,7 @@ def _look_at_home(places: Places) -> Iterator[Finding]:
     yield Finding(state, f"Sessions and settings are in {shown}, {free >> 20:,} MB are free", fix)
     try:
         kept = create_project_session_store().list()
-        yield Finding("ok", f"{len(kept)} sessions are kept")
+        yield Finding("ok", "1 session is kept" if len(kept) == 1 else f"{len(kept)} sessions are kept")
     except (RobotaError, OSError) as error:
         yield Finding("fail", f"The sessions cannot be listed: {error}", "robota sessions list")
 

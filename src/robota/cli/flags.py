@@ -59,103 +59,111 @@ EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 
 GROUPS: tuple[tuple[str, tuple[Flag, ...]], ...] = (
     (
-        "What to run",
+        "Running",
         (
             Flag("-p --print", "print_mode", "Run one prompt, print the answer, exit."),
             Flag("--output-format FORMAT", "output_format", "How the answer of -p is printed: text, json or "
                  "stream-json.", ("text", "json", "stream-json")),
             Flag("--input-format FORMAT", "input_format", "What is read from standard input: text, or "
                  "stream-json for a program that drives robota.", ("text", "stream-json")),
-            Flag("--include-partial-messages", "partial_messages", "With stream-json: the answer in the "
-                 "pieces in which it comes, too."),
-            Flag("--include-hook-events", "hook_events", "With stream-json: what hooks do, too."),
-            Flag("--replay-user-messages", "replay_user_messages", "With stream-json in and out: repeat what "
-                 "was read."),
-            Flag("--verbose", "verbose", "Tell of tool calls in full, with what they gave."),
-            Flag("--json-schema SCHEMA", "json_schema", "The answer is JSON of this schema, given as JSON "
-                 "or a file."),
-            Flag("--max-turns N", "max_turns", "Model calls at most; 0: no limit."),
-            Flag("--max-budget-usd X", "max_budget_usd", "Dollars that the session may cost."),
-            Flag("--no-tui", "no_tui", "Plain lines, also on a terminal that can do more."),
+            Flag("--include-partial-messages", "partial_messages", "With stream-json: also print the "
+                 "answer piece by piece, as it arrives."),
+            Flag("--include-hook-events", "hook_events", "With stream-json: also print what hooks do."),
+            Flag("--replay-user-messages", "replay_user_messages", "With stream-json in and out: echo the "
+                 "messages that were read."),
+            Flag("--verbose", "verbose", "Show tool calls in full, with their results."),
+            Flag("--json-schema SCHEMA", "json_schema", "Require an answer that is JSON of this schema, "
+                 "given as JSON or a file."),
+            Flag("--max-turns N", "max_turns", "The most model calls a prompt may take; 0 for no limit."),
+            Flag("--max-budget-usd X", "max_budget_usd", "The most the session may cost, in dollars."),
+            Flag("--no-tui", "no_tui", "Print plain lines even if the terminal can do more."),
         ),
     ),
     (
-        "Which session",
+        "Session",
         (
-            Flag("-c --continue", "continue_last", "Go on with the last session in this directory."),
-            Flag("-r --resume [ID]", "resume", "Go on with the session of that id or name; without one, "
+            Flag("-c --continue", "continue_last", "Continue the last session in this directory."),
+            Flag("-r --resume [ID]", "resume", "Resume the session with this id or name; without one, "
                  "choose from a list."),
-            Flag("--fork-session", "fork", "With -c or -r: begin a new session from that one."),
-            Flag("-n --name NAME", "name", "What to call the session."),
-            Flag("--session-id UUID", "session_id", "The id of the new session."),
-            Flag("--no-save --no-session-persistence", "no_save", "Keep nothing of this session on disk."),
-            Flag("--attach [URL]", "attach", "Show a session of `robota serve` in this terminal too; the URL "
-                 "is the line that it printed.  [env: ROBOTA_SERVE_TOKEN]"),
-            Flag("--worktree [NAME]", "worktree", "Work in a git worktree of its own, which is removed at "
-                 "the end if nothing was changed in it."),
+            Flag("--fork-session", "fork", "With -c or -r: start a new session from that one."),
+            Flag("-n --name NAME", "name", "A name for the session."),
+            Flag("--session-id UUID", "session_id", "The id for the new session."),
+            Flag("--no-save --no-session-persistence", "no_save", "Do not save this session to disk."),
+            Flag("--attach [URL]", "attach", "Show a session of `robota serve` in this terminal too; URL is "
+                 "the line that it printed.  [env: ROBOTA_SERVE_TOKEN]"),
+            Flag("--worktree [NAME]", "worktree", "Work in a new git worktree, which is removed at the end "
+                 "if nothing was changed in it."),
         ),
     ),
     (
-        "Who answers, and how",
+        "Model",
         (
-            Flag("--provider TYPE", "provider", "Who answers.  [env: ROBOTA_PROVIDER]"),
-            Flag("--model NAME", "model", "Model to use.  [env: ROBOTA_MODEL]"),
-            Flag("--base-url URL", "base_url", "Address of the provider; alone, of an OpenAI-compatible "
-                 "service.  [env: ROBOTA_BASE_URL]"),
+            Flag("--provider TYPE", "provider", "The service to use, or one of your profiles.  "
+                 "[env: ROBOTA_PROVIDER]"),
+            Flag("--model NAME", "model", "The model to use.  [env: ROBOTA_MODEL]"),
+            Flag("--base-url URL", "base_url", "The provider's address; on its own, that of an "
+                 "OpenAI-compatible service.  [env: ROBOTA_BASE_URL]"),
             Flag("--effort LEVEL", "effort", f"How hard the model thinks: {', '.join(EFFORTS)}.", EFFORTS),
-            Flag("--language LANGUAGE", "language", "The language of answers.  [env: ROBOTA_LANGUAGE]"),
-            Flag("--context-window N", "context_window", "Tokens, for a model robota does not know."),
-            Flag("--system-prompt TEXT", "system_prompt", "Instructions in the place of robota's own."),
+            Flag("--language LANGUAGE", "language", "The language to answer in.  [env: ROBOTA_LANGUAGE]"),
+            Flag("--context-window N", "context_window", "The window, in tokens, of a model that robota "
+                 "does not know."),
+            Flag("--system-prompt TEXT", "system_prompt", "Instructions that replace robota's own."),
             Flag("--system-prompt-file FILE", "system_prompt_file", "The same from a file."),
-            Flag("--append-system-prompt TEXT", "append_system_prompt", "Instructions besides robota's own."),
+            Flag("--append-system-prompt TEXT", "append_system_prompt", "Instructions added to "
+                 "robota's own."),
             Flag("--append-system-prompt-file FILE", "append_system_prompt_file", "The same from a file."),
         ),
     ),
     (
-        "What may happen",
+        "Permissions",
         (
-            Flag("--permission-mode MODE", "mode", "What may run without a question: default, acceptEdits, "
-                 "plan or bypassPermissions.  [env: ROBOTA_PERMISSION_MODE]", MODES),
-            Flag("--dry-run", "dry_run", "Plan only, change nothing: the mode plan."),
-            Flag("--dangerously-skip-permissions", "bypass", "Ask nothing: the mode bypassPermissions."),
+            Flag("--permission-mode MODE", "mode", "What may run without asking: default, acceptEdits, plan "
+                 "or bypassPermissions.  [env: ROBOTA_PERMISSION_MODE]", MODES),
+            Flag("--dry-run", "dry_run", "Plan only, change nothing; the same as the mode plan."),
+            Flag("--dangerously-skip-permissions", "bypass", "Never ask; the same as the mode "
+                 "bypassPermissions."),
             Flag("--allow RULE...", "allow", "Allow rule, e.g. 'Bash(git log *)'; repeatable."),
             Flag("--deny RULE...", "deny", "Deny rule, e.g. 'Read(.env)'; repeatable."),
-            Flag("--allowedTools --allowed-tools RULES...", "allow_list", "Allow rules in a list, with "
-                 "commas or blanks between them."),
-            Flag("--disallowedTools --disallowed-tools RULES...", "deny_list", "Deny rules likewise."),
-            Flag("--tools LIST", "tools", "The built-in tools there are, e.g. Read,Grep; '' for none, "
+            Flag("--allowedTools --allowed-tools RULES...", "allow_list", "A list of allow rules, "
+                 "separated by commas or spaces."),
+            Flag("--disallowedTools --disallowed-tools RULES...", "deny_list", "A list of deny "
+                 "rules."),
+            Flag("--tools LIST", "tools", "The built-in tools to offer, e.g. Read,Grep; '' for none, "
                  "'default' for all."),
-            Flag("--permission-prompt-tool NAME", "permission_prompt_tool", "Who is asked: a tool of an MCP "
-                 "server, mcp__server__tool, or stdio for the program that drives robota."),
+            Flag("--permission-prompt-tool NAME", "permission_prompt_tool", "Who is asked for permission: a "
+                 "tool of an MCP server (mcp__server__tool), or stdio for the program that drives robota."),
             Flag("--trust", "trust", "Trust this directory for this call: its hooks, servers and allow "
-                 "rules act."),
-            Flag("--add-dir DIR...", "add_dirs", "A directory that belongs to the workspace too; "
+                 "rules take effect."),
+            Flag("--add-dir DIR...", "add_dirs", "Another directory that belongs to the workspace; "
                  "repeatable."),
-            Flag("--pass-env NAME...", "pass_env", "A credential commands and hooks may have; repeatable."),
+            Flag("--pass-env NAME...", "pass_env", "A credential that commands and hooks may see; "
+                 "repeatable."),
             Flag("--sandbox WHEN", "sandbox", "Confine commands: auto (where it works), required or off.  "
                  "[env: ROBOTA_SANDBOX]", ("auto", "required", "off")),
-            Flag("--auto-allow-sandboxed", "auto_allow", "Run commands that the sandbox confines without a "
-                 "question."),
+            Flag("--auto-allow-sandboxed", "auto_allow", "Run commands without asking if the sandbox "
+                 "confines them."),
         ),
     ),
     (
         "Configuration",
         (
-            Flag("--settings JSON", "settings", "Settings above those of all files, as JSON or a file."),
-            Flag("--setting-sources LIST", "setting_sources", "The settings files that count: user, project, "
+            Flag("--settings JSON", "settings", "Settings that override those of all files, as JSON or a "
+                 "file."),
+            Flag("--setting-sources LIST", "setting_sources", "The settings files to read: user, project, "
                  "local; '' for none."),
-            Flag("--agents JSON", "agents", "Agents for this session: name to description and prompt."),
-            Flag("--agent NAME", "agent", "The agent that the session itself works as."),
-            Flag("--bare", "bare", "Read no files of user or project: no settings, instructions, skills, "
-                 "agents."),
-            Flag("--plugin-dir DIR...", "plugin_dirs", "Use the bundle plugin in this directory, for this "
-                 "session."),
-            Flag("--mcp-config JSON...", "mcp_config", "MCP servers as .mcp.json has them, as JSON or a "
+            Flag("--agents JSON", "agents", "Agents for this session: each name with a description and "
+                 "a prompt."),
+            Flag("--agent NAME", "agent", "The agent to run the session as."),
+            Flag("--bare", "bare", "Ignore the user's and the project's files: settings, instructions, "
+                 "skills, agents."),
+            Flag("--plugin-dir DIR...", "plugin_dirs", "Use the bundle plugin in this directory for this "
+                 "session; repeatable."),
+            Flag("--mcp-config JSON...", "mcp_config", "MCP servers in the form of .mcp.json, as JSON or a "
                  "file; repeatable."),
-            Flag("--strict-mcp-config", "strict_mcp", "Only the servers of --mcp-config."),
-            Flag("--reset", "reset", "Delete your settings, after a question."),
-            Flag("-y --yes", "yes", "Answer the question of --reset with yes."),
-            Flag("--debug", "debug", "Tell on standard error what goes on inside.  [env: ROBOTA_LOG]"),
+            Flag("--strict-mcp-config", "strict_mcp", "Use only the servers of --mcp-config."),
+            Flag("--reset", "reset", "Delete your settings, after asking."),
+            Flag("-y --yes", "yes", "Answer yes to the question of --reset."),
+            Flag("--debug", "debug", "Log what happens inside to standard error.  [env: ROBOTA_LOG]"),
             Flag("-V --version", "version", "Show the version and exit."),
             Flag("-h --help", "help", "Show this text and exit."),
         ),

@@ -28,7 +28,7 @@ def render_help(width: int | None = None) -> str:
         for flag in flags:
             lines += _explain(_describe(flag), flag.help, width)
         lines.append("")
-    lines.append("Commands of their own, which tell more with --help:")
+    lines.append("Commands (each has a --help of its own):")
     for name, (_, about) in SUBCOMMANDS.items():
         lines += _explain(name, about, width)
     return "\n".join(lines)

@@ -123,7 +123,7 @@ def _check_words(parsed: Parsed) -> None:
         raise UsageError(f"A prompt is one argument: put it in quotes. {first!r} is not a command; {meant}")
     if "print_mode" not in parsed.values and first.isalpha() and (near := _find_subcommand(first)):
         what = "a command comes first on the line." if near == first else f"did you mean robota {near}?"
-        raise UsageError(f"{first!r} is not a prompt, it seems: {what} If it is one: robota -- {first}")
+        raise UsageError(f"{first!r} does not look like a prompt: {what} If it is one: robota -- {first}")
 
 
 def _find_subcommand(word: str) -> str | None:

@@ -330,7 +330,7 @@ class Reading:
     def schema(self) -> JsonObject | None:
         schema = self.json("json_schema")
         if schema is not None:
-            from robota.transports.wanted_schema import find_schema_problem  # noqa: PLC0415 - likewise
+            from robota.core.structured import find_schema_problem  # noqa: PLC0415 - likewise
 
             if why := find_schema_problem(schema):
                 raise UsageError(f"--json-schema is not a JSON schema: {why}.")

@@ -241,6 +241,10 @@ def _tour() -> int:
     return take_tour()
 
 
+_HERE = ("localhost:", "127.0.0.1:", "[::1]:")
+"""How people write the address of a server on their machine."""
+
+
 # --- small questions ------------------------------------------------------------------------------------
 
 
@@ -260,6 +264,10 @@ def _ask_step(step: SetupStep) -> str | None:
     default = step.default_value or (None if step.required else "")
     while True:
         answer = str(click.prompt(step.title, default=default, err=True)).strip()
+        if step.key == "base_url" and answer == "q":
+            raise click.Abort
+        if step.key == "base_url" and answer.startswith(_HERE):
+            answer = f"http://{answer}"
         if step.key != "base_url" or not (problem := _find_address_problem(answer)):
             return answer or None
         _say(problem)
@@ -268,7 +276,10 @@ def _ask_step(step: SetupStep) -> str | None:
 def _find_address_problem(address: str) -> str:
     if not address or is_env_reference(address) or is_web_address(address):
         return ""
-    return f"{address!r} is not a web address; it must look like https://host/v1 or http://localhost:8080/v1."
+    return (
+        f"{address!r} is not a web address; it must look like https://host/v1 or http://localhost:8080/v1. "
+        "q leaves."
+    )
 
 
 def _ask_secret(title: str, *, required: bool = True) -> str:

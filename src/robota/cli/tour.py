@@ -20,6 +20,7 @@ from textwrap import fill
 
 import click
 
+from robota.cli.assistant import TOUR
 from robota.cli.offline import count_tokens
 from robota.core.provider import Chunk
 from robota.providers.choice import KEYS
@@ -145,9 +146,9 @@ def _results(request: ReceivedRequest) -> list[str]:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """The user's, without keys: a tour must not reach anybody."""
+    """The user's, without keys: a tour must not reach anybody. Nobody goes on with its session."""
     kept = {name: value for name, value in os.environ.items() if name not in KEYS}
-    return {**kept, "ROBOTA_HOME": str(home), "ROBOTA_SANDBOX": "off"}
+    return {**kept, "ROBOTA_HOME": str(home), "ROBOTA_SANDBOX": "off", TOUR: "1"}
 
 
 def _robota(*arguments: str, project: Path, environment: dict[str, str]) -> int:

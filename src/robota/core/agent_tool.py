@@ -11,7 +11,7 @@ from robota.core.event_names import is_only_shown
 from robota.core.events import SubagentEvent, TurnEvent
 from robota.core.messages import JsonObject
 from robota.core.plugin import plugins_for_child
-from robota.core.tool import ToolContext, ToolResult
+from robota.core.tool import ToolContext, ToolResult, check_tool_name
 
 if TYPE_CHECKING:
     from robota.core.robota import Robota
@@ -41,6 +41,7 @@ class AgentTool:
     parameters = TASK_SCHEMA
 
     def __init__(self, agent: Robota, name: str, description: str) -> None:
+        check_tool_name(name)
         if not description:
             raise ConfigurationError(
                 f"The agent {name!r} needs a description: the model chooses tools by it."
@@ -48,6 +49,9 @@ class AgentTool:
         self._agent = agent
         self.name = name
         self.description = description
+
+    def __repr__(self) -> str:
+        return f"<AgentTool {self.name!r} of {self._agent!r}>"
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
         worker = copy_agent(self._agent)

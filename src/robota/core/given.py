@@ -105,6 +105,9 @@ def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
     spellings = {each.casefold(): each for each in known}
+    longer = [each for each in spellings if name.casefold() in each.split("_")]
+    if len(longer) == 1:
+        return spellings[longer[0]]
     close = get_close_matches(name.casefold(), spellings, 1, likeness)
     return spellings[close[0]] if close else None
 

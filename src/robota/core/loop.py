@@ -52,7 +52,6 @@ from robota.core.provider import (
     ModelSettings,
     NativeWebTools,
     ToolSchema,
-    get_provider_capabilities,
 )
 from robota.core.recorder import Recorder
 from robota.core.reply import Reply
@@ -71,6 +70,8 @@ RETRY_TEMPLATE = (
     "Your answer does not have the required form: {problem}\n"
     "Answer again with nothing but the corrected JSON, without a code fence."
 )
+RETRIES_ARE_OVER = " retries: "
+"""Behind it an error says what was wrong with the last answer."""
 NO_TOOLS = Toolset()
 
 
@@ -175,7 +176,7 @@ class Loop:
         known, system = recorder.conversation.system, agent.system_message
         if system is not None and not stands(known, system):
             recorder.record(SystemMessage(system, **recorder.identity()))
-        if self.wanted is not None and not get_provider_capabilities(agent.provider).output_schema:
+        if self.wanted is not None and self.wanted.must_be_told(agent.provider):
             prompt = add_words(prompt, self.wanted.instruction)
         display = find_display(steps, prompt)
         recorder.record(user_message(prompt, **recorder.identity(), metadata=display or None))
@@ -262,7 +263,7 @@ class Loop:
                 return self.add([user_message(words, **self.recorder.identity(), metadata=origin)])
             self.error = StructuredOutputError(
                 "The answer does not fit the requested type after "
-                f"{wanted.retries - self.tries_left} retries: {problem}",
+                f"{wanted.retries - self.tries_left}{RETRIES_ARE_OVER}{problem}",
                 text=state.answer,
             )
         await self.recorder.plugins.tell("on_error", self.error)

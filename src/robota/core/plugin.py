@@ -19,6 +19,7 @@ from msgspec import Struct
 from robota.core.bus import HandlerTable
 from robota.core.errors import ConfigurationError
 from robota.core.event_names import NAMED_EVENTS, owner_path, plugin_events
+from robota.core.given import nearest
 from robota.core.messages import Json
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.tool import ToolResult
@@ -196,6 +197,7 @@ def checked_plugins(plugins: Sequence[Plugin]) -> Sequence[Plugin]:
     given: Sequence[object] = plugins  # a caller without a type checker can pass anything
     for plugin in given:
         if isinstance(plugin, Plugin):
+            _refuse_misspelt_hooks(type(plugin))
             continue
         if isinstance(plugin, type) and issubclass(plugin, Plugin):
             raise ConfigurationError(
@@ -205,6 +207,18 @@ def checked_plugins(plugins: Sequence[Plugin]) -> Sequence[Plugin]:
             f"{plugin!r} is not a plugin: pass an instance of a subclass of robota.Plugin."
         )
     return plugins
+
+
+def _refuse_misspelt_hooks(kind: type[Plugin]) -> None:
+    """A guard that is never called must not look like one."""
+    for base in kind.__mro__[: kind.__mro__.index(Plugin)]:
+        for name in vars(base):
+            if name.startswith(("before_", "after_", "on_")) and name not in HOOKS:
+                near = nearest(name, HOOKS, 0.85)
+                if near is not None:
+                    raise ConfigurationError(
+                        f"{base.__name__}.{name} is no hook and would never be called; did you mean {near!r}?"
+                    )
 
 
 class PluginChain:

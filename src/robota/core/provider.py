@@ -268,6 +268,9 @@ class ProviderWrapper(AsyncClosing):
     def capabilities(self) -> Capabilities:
         return get_provider_capabilities(self.inner)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} around {self.inner!r}>"
+
     @property
     def secrets(self) -> tuple[str, ...]:
         return get_provider_secrets(self.inner)

@@ -28,7 +28,16 @@ from robota.core.provider import (
     assert_native_web_tools_available,
     check_provider,
 )
-from robota.core.run import CutRun, OutputKind, OutputT, RunOptions, RunResult, RunState, RunSteps
+from robota.core.run import (
+    CutRun,
+    OutputKind,
+    OutputT,
+    RunOptions,
+    RunResult,
+    RunState,
+    RunSteps,
+    want_output,
+)
 from robota.core.run_task import RunTask, stream_run, wait_for_readers
 from robota.core.tool import Ask, Delegate, FileVersions, Tool, Toolset, name_tools, tool_schema
 from robota.core.tool_call import RunTool, invoke_tool
@@ -164,8 +173,8 @@ class Robota(Closing):
         self._files: FileVersions | None = None
         self.noticed = ""
         """The model whose assumed window the user was told of."""
-        self.streaming = False
-        """Whether a run is followed through `stream`."""
+        self.streaming = 0
+        """How many streams there are: one may begin while another that was left is still ending."""
         self.tools = tools
 
     # --- what it is made of ----------------------------------------------------------------------------
@@ -246,6 +255,9 @@ class Robota(Closing):
 
     # --- running ----------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        return f"<Robota {self.model!r} of {self.provider.name}, {len(self.messages)} messages>"
+
     async def run(
         self,
         prompt: Prompt,
@@ -260,7 +272,6 @@ class Robota(Closing):
         then. An abort or a failing model is a result, not an exception."""
         aborts = self.aborts
         limit = self.max_rounds if max_rounds is None else check_count("max_rounds", max_rounds)
-        retries = check_count("output_retries", output_retries)
         if self.streaming:
             await wait_for_readers(self)
         self.require_idle()
@@ -268,10 +279,8 @@ class Robota(Closing):
         check_agent(self)
         self._conversation_id = self._conversation_id if cut is None else cut.conversation_id
         run = Loop(self, max_rounds=limit, settings=settings, state=None if cut is None else cut.state)
-        if output is not None:
-            from robota.core.structured import OutputType  # noqa: PLC0415 - for the runs that ask for a type
-
-            run.wanted, run.tries_left = OutputType(output, retries), retries
+        run.wanted = want_output(output, check_count("output_retries", output_retries))
+        run.tries_left = 0 if run.wanted is None else run.wanted.retries
         self.control = run.control = RunTask(run.run(prompt, cut), self._forget_task)
         self.run_state = run.state
         async with run.control:

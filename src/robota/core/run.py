@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     from robota.core.provider import ModelSettings
+    from robota.core.structured import OutputType
 
     OutputT = TypeVarWithDefault("OutputT", default=Any)
 else:
@@ -124,6 +125,15 @@ class RunResult(Struct, Generic[OutputT], frozen=True, kw_only=True):
         if self.error is not None:
             raise self.error
         return self
+
+
+def want_output(kind: OutputKind[Any] | OutputType | None, retries: int = 2) -> OutputType | None:
+    """What `run(output=…)` was given, read once: a session does it before it writes the prompt down."""
+    if kind is None:
+        return None
+    from robota.core.structured import OutputType  # noqa: PLC0415 - for the few that ask for a type
+
+    return kind if isinstance(kind, OutputType) else OutputType(kind, retries)
 
 
 def read_output(result: RunResult, kind: OutputKind[OutputT] | None) -> RunResult[OutputT]:

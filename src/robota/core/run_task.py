@@ -157,11 +157,13 @@ async def stream_run(
     agent: Robota, run: Callable[[], Coroutine[Any, Any, RunResult]]
 ) -> AsyncGenerator[TurnEvent, None]:
     """The events of a run that `run` starts."""
+    if agent.streaming:
+        await wait_for_readers(agent)
     agent.require_idle()  # before listening: the events of another run are not ours
     events = agent.events.open(TurnEvent)
     task = asyncio.create_task(run())
     task.add_done_callback(lambda _: events.close())
-    agent.streaming = True
+    agent.streaming += 1
     try:
         async for event in events:
             yield event
@@ -169,7 +171,7 @@ async def stream_run(
     finally:
         events.close()
         await _leave(agent, task)
-        agent.streaming = False
+        agent.streaming -= 1
 
 
 async def wait_for_readers(agent: Robota) -> None:

@@ -1,17 +1,21 @@
 """Answers of a type: the schema the model is asked to keep, and the check of what it wrote.
 
-A pydantic model is used through its own methods; any other type (dataclass, TypedDict, Struct, `list[int]` …)
-through msgspec; a plain dict is taken as a JSON schema.
+A type that has to do with pydantic somewhere (a model, `list[Model]`, a `Field` in a dataclass) is left to
+pydantic; any other (dataclass, TypedDict, Struct, `list[int]` …) to msgspec; a plain dict is taken as a JSON
+schema.
 """
 
 from __future__ import annotations
 
+import sys
+import typing
 from typing import Any
 
 import msgspec
 
 from robota.core.errors import ConfigurationError, ValidationError
 from robota.core.messages import JsonObject
+from robota.core.provider import Provider, get_provider_capabilities
 from robota.core.schema import check
 
 INSTRUCTION_TEMPLATE = (
@@ -22,17 +26,45 @@ INSTRUCTION_TEMPLATE = (
 class OutputType:
     """What `run(output=…)` was given, as a schema and a parser."""
 
-    __slots__ = ("_kind", "retries", "schema")
+    __slots__ = ("_kind", "_pydantic", "retries", "schema")
 
     def __init__(self, kind: Any, retries: int) -> None:
         self._kind = kind
-        self.schema: JsonObject = _schema_of(kind)
+        self._pydantic: Any = None
+        """What pydantic reads such a type with."""
+        self.schema: JsonObject = self._make_schema()
         self.retries = retries
         """How often the model may correct its answer."""
 
     @property
     def instruction(self) -> str:
         return INSTRUCTION_TEMPLATE.format(schema=msgspec.json.encode(self.schema).decode())
+
+    def _make_schema(self) -> JsonObject:
+        kind = self._kind
+        if isinstance(kind, dict):
+            if why := find_schema_problem(kind):
+                raise ConfigurationError(f"output is not a JSON schema: {why}.")
+            return kind
+        pydantic: Any = sys.modules.get("pydantic")  # there, if the type has to do with it
+        try:
+            if pydantic is None or not contains_pydantic(kind, set()):
+                made: JsonObject = msgspec.json.schema(kind)
+            else:
+                self._pydantic = pydantic.TypeAdapter(kind)
+                made = self._pydantic.json_schema()
+        except (TypeError, RuntimeError) as error:
+            lines = str(error).strip().splitlines()  # pydantic explains itself at length, msgspec beforehand
+            why = lines[0 if type(error).__module__.startswith("pydantic") else -1].rstrip(".")
+            raise ConfigurationError(
+                f"output={kind!r} has no JSON schema: {why}. Give a pydantic model, a dataclass, a "
+                "TypedDict, another type of plain data, or a JSON schema as a dict."
+            ) from error
+        return made
+
+    def must_be_told(self, provider: Provider) -> bool:
+        """Whether the prompt has to ask for the form, because the provider does not enforce it."""
+        return not get_provider_capabilities(provider).output_schema
 
     def parse(self, text: str) -> Any:
         """The answer as a value of the type; a `ValidationError` says what is wrong with it."""
@@ -44,26 +76,77 @@ class OutputType:
                 if problems:
                     raise ValidationError(problems[0])
                 return value
-            if hasattr(self._kind, "model_validate_json"):
-                return self._kind.model_validate_json(body)
+            if self._pydantic is not None:
+                return self._pydantic.validate_json(body)
             return msgspec.json.decode(body, type=self._kind)
         except (ValueError, msgspec.MsgspecError) as error:  # pydantic's ValidationError is a ValueError
-            raise ValidationError(str(error)) from error
+            raise ValidationError(describe_problems(error)) from error
 
 
-def _schema_of(kind: Any) -> JsonObject:
-    if isinstance(kind, dict):
-        return kind
+def find_schema_problem(schema: JsonObject) -> str:
+    """What is wrong with a JSON schema that somebody wrote, in the first words of the complaint; empty if
+    nothing is.
+
+    The check of an answer leaves out what it does not understand, such as a reference that leads nowhere, so
+    that a slip here would let everything pass. Nothing is fetched: a schema may name addresses.
+    """
+    import jsonschema_rs  # noqa: PLC0415 - for those who want JSON
+
     try:
-        schema: JsonObject = (
-            kind.model_json_schema() if hasattr(kind, "model_json_schema") else msgspec.json.schema(kind)
-        )
-    except (TypeError, RuntimeError) as error:
-        raise ConfigurationError(
-            f"output={kind!r} has no JSON schema: {error}. Give a pydantic model, a dataclass, a TypedDict, "
-            "another type of plain data, or a JSON schema as a dict."
-        ) from error
-    return schema
+        jsonschema_rs.validator_for(schema, offline=True)
+    except ValueError as error:
+        return str(error).partition("\n")[0].rstrip(".")
+    strange = [name for name, value in schema.items() if isinstance(value, str) and value in _PYTHON_TYPES]
+    if strange:
+        return f"{strange[0]!r} is not a keyword of JSON Schema: put it under 'properties'"
+    return ""
+
+
+_PYTHON_TYPES = ("str", "int", "float", "bool", "list", "dict")
+
+
+# --- pydantic ------------------------------------------------------------------------------------------
+
+
+def contains_pydantic(annotation: Any, seen: set[int]) -> bool:
+    """Whether a type is one of pydantic's, or made of one, or has notes for it; others it would ignore."""
+    if id(annotation) in seen:
+        return False
+    seen.add(id(annotation))
+    notes = getattr(annotation, "__metadata__", ())
+    if any(is_pydantic(type(note)) for note in notes):
+        return True
+    inner = list(typing.get_args(annotation))
+    if isinstance(annotation, type):
+        if is_pydantic(annotation) or hasattr(annotation, "__get_pydantic_core_schema__"):
+            return True
+        inner.extend(field_types(annotation))
+    return any(contains_pydantic(one, seen) for one in inner)
+
+
+def is_pydantic(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in ("pydantic", "annotated_types") or hasattr(
+        kind, "__pydantic_validator__"
+    )
+
+
+def field_types(kind: type) -> list[Any]:
+    """The types of a record's fields; nothing for types without annotations, or with some we cannot read."""
+    if not any("__annotations__" in vars(one) for one in kind.__mro__ if one is not object):
+        return []
+    try:
+        return list(typing.get_type_hints(kind, include_extras=True).values())
+    except Exception:  # noqa: BLE001 - msgspec meets the same annotation and says what is wrong
+        return []
+
+
+def describe_problems(error: Exception) -> str:
+    """What does not fit, in one line: pydantic's own text has several, and a link for each."""
+    listed = getattr(error, "errors", None)
+    if not callable(listed):
+        return str(error)
+    told = [(".".join(map(str, one["loc"])), one["msg"]) for one in listed(include_url=False)]
+    return "; ".join(f"{where!r}: {what}" if where else what for where, what in told)
 
 
 def without_fence(text: str) -> str:

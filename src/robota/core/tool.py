@@ -25,6 +25,7 @@ ToolClass: TypeAlias = Literal["inspect", "modify", "execute"]
 """What a tool of ours does to the world. MCP and third-party tools stay unclassified whatever they claim."""
 
 INTERRUPTED = "Execution interrupted by user"
+MAX_NAME = 128
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
@@ -196,6 +197,14 @@ class Toolset(Struct, frozen=True):
             return self
         schemas = (*self.schemas, *map(tool_schema, new.values()))
         return Toolset({**self.tools, **new}, schemas, self.hidden)
+
+
+def check_tool_name(name: str) -> None:
+    plain = name.replace("_", "a").replace("-", "a")
+    if not (plain.isascii() and plain.isalnum() and len(name) <= MAX_NAME):
+        raise ConfigurationError(
+            f"Tool name {name!r} cannot be used: take 1 to {MAX_NAME} letters, digits, `_` or `-`."
+        )
 
 
 def name_tools(tools: Iterable[Tool]) -> dict[str, Tool]:

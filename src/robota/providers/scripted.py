@@ -1,6 +1,6 @@
 """A provider that plays a script: the model of tests, of the tour and of `make run` without a key.
 
-Each argument is one reply, in order. A reply is a text, or a list of steps: a text is a delta, a chunk is
+Each argument is one reply, in order. A reply is a step or a list of steps: a text is a delta, a chunk is
 yielded as it is, `Stall`, `Delay` and `Fail` do what they say, a function gets the request and returns steps.
 For a journal, the native form of a reply is its place in the script.
 
@@ -9,7 +9,7 @@ For a journal, the native form of a reply is its place in the script.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.errors import ConfigurationError, ProviderError
+from robota.core.given import kind_of_value
 from robota.core.messages import Json, ToolCall
 from robota.core.ports import REAL_WORLD, Ports
 from robota.core.provider import (
@@ -54,7 +55,7 @@ class Fail(Struct, frozen=True):
 
 
 Step: TypeAlias = str | Chunk | Stall | Delay | Fail
-Reply: TypeAlias = str | Sequence[Step] | Callable[[ChatRequest], "Reply"]
+Reply: TypeAlias = Step | Sequence[Step] | Callable[[ChatRequest], "Reply"]
 
 
 def call(name: str, id: str | None = None, /, **arguments: Json) -> ToolCall:
@@ -74,6 +75,19 @@ def number_calls(steps: Iterable[Any]) -> Iterator[Any]:
             yield step
 
 
+def check_reply(reply: object) -> None:
+    """Refuse what a script cannot play, where it is written."""
+    if isinstance(reply, type):
+        raise ConfigurationError(f"{reply.__name__} is a class: write {reply.__name__}().")
+    if isinstance(reply, BaseException):
+        raise ConfigurationError(f"An error is a step of a reply: write Fail({reply!r}).")
+    if isinstance(reply, (bytes, Mapping)) or not (isinstance(reply, (Iterable, Struct)) or callable(reply)):
+        raise ConfigurationError(
+            "A reply is a text, a step such as call('add', a=1), a list of these, or a function that returns "
+            f"one; not {kind_of_value(reply)}."
+        )
+
+
 class ScriptedProvider:
     """Plays its replies one per request, and remembers every request it got."""
 
@@ -85,6 +99,8 @@ class ScriptedProvider:
         capabilities: Capabilities | None = None,
         ports: Ports = REAL_WORLD,
     ) -> None:
+        for reply in replies:
+            check_reply(reply)
         self.name = name
         self.capabilities = Capabilities() if capabilities is None else capabilities
         self.requests: list[ChatRequest] = []
@@ -93,6 +109,10 @@ class ScriptedProvider:
         self._replies = replies
         self._repeat = repeat
         self._ports = ports
+
+    def __repr__(self) -> str:
+        played = f"{len(self.requests)} requests, {len(self._replies)} replies"
+        return f"<ScriptedProvider {self.name!r}, {played}>"
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Chunk, None]:
         from asyncio import sleep as pause  # noqa: PLC0415 - a loop is running, so this is a look-up
@@ -133,15 +153,15 @@ class ScriptedProvider:
         if self._repeat and self._replies:
             return self._replies[played % len(self._replies)]
         raise ProviderError(
-            f"The script has {len(self._replies)} replies and this is request {played + 1}; "
-            "add a reply or pass repeat=True.",
+            f"The script has no reply for request {played + 1}; add one or pass repeat=True.",
             provider=self.name,
         )
 
     def _steps(self, reply: Reply, request: ChatRequest) -> Iterable[Step]:
         while callable(reply):
             reply = reply(request)
-        return (reply,) if isinstance(reply, str) else number_calls(reply)
+            check_reply(reply)
+        return (reply,) if isinstance(reply, (str, Struct)) else number_calls(reply)
 
 
 async def _forever() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from robota.core.bus import EventBus, Unsubscribe
 from robota.core.closing import Closing
 from robota.core.context import ContextWindowState
-from robota.core.errors import ConfigurationError, RobotaError, SessionBusyError
+from robota.core.errors import ConfigurationError, RobotaError
 from robota.core.events import PromptQueued, TurnEvent
 from robota.core.given import refuse_unknown
 from robota.core.messages import HistoryEntry, Message, Prompt, prompt_text
@@ -106,7 +106,7 @@ class InteractiveSession(Closing):
         """All there were, and those before the turn under way."""
         self._session = session
         self._assembly: Assembly | None = None
-        self._making: asyncio.Lock | None = None
+        self._making = asyncio.Lock()
         attach_handlers(self.questions, permission_handler, ask_handler)
         if session is not None:
             self._follow(session)
@@ -260,7 +260,6 @@ class InteractiveSession(Closing):
     async def ready(self) -> Session:
         """Read the project's files and make the session, the first time; then look whether they changed."""
         if self._session is None:
-            self._making = self._making or asyncio.Lock()
             async with self._making:
                 if self._session is None:
                     tools = command_tools(self.commands.for_models(), self.execute_command)
@@ -415,25 +414,23 @@ class InteractiveSession(Closing):
         self, prompt: Prompt, display_input: str | None = None, raw_input: str | None = None, **options: Any
     ) -> AsyncGenerator[TurnEvent, None]:
         """`submit`, as the events of the turn; the last says how it ended. Leaving early stops it."""
-        if self._queue.busy:
-            raise SessionBusyError("This session works on another prompt: wait for it, or abort() it first.")
+        await self._queue.require_free()
         events = self.events.open()
         task = asyncio.ensure_future(self.submit(prompt, display_input, raw_input, **options))
         task.add_done_callback(lambda _: events.close())
         try:
             async for event in events:
                 yield event
-            error = (await task).error
-            if error is not None and not isinstance(error, RobotaError):
+            if (error := (await task).error) is not None and not isinstance(error, RobotaError):
                 raise error
         finally:
             events.close()
             if not task.done():
-                if self.is_executing:
-                    self.abort()
+                if self._session is not None and self._session.is_running:
+                    self._session.abort()  # this turn alone: the next prompt may be waiting already
                 else:
                     task.cancel()  # it has not begun
-                await asyncio.wait((task,), timeout=5)
+                await self._queue.wait_for_left(task)
 
     def run_sync(self, prompt: Prompt, **options: Any) -> ExecutionResult[Any]:
         """`submit` for code without an event loop; also in notebooks, any number of times."""
@@ -456,6 +453,9 @@ class InteractiveSession(Closing):
     def cancel_queue(self) -> None:
         """Take back the prompt that waits; the turn under way goes on."""
         self._in_loop(self._queue.cancel)
+
+    def __repr__(self) -> str:
+        return f"<InteractiveSession {self.session_id} in {self.cwd}>"
 
     def _in_loop(self, action: Callable[[], None]) -> None:
         try:

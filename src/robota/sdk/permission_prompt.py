@@ -29,7 +29,9 @@ def describe_approval(question: PermissionQuestion) -> list[str]:
     if question.diff:
         lines += ("  changes:", *_quote(question.diff))
     lines.append(f"  in {visible(question.cwd)}")
-    if question.part and question.part not in map(str, question.tool_input.values()):
+    given = [str(value) for value in question.tool_input.values()]
+    is_said = question.part in given or question.reason.endswith(f": {question.part}.")
+    if question.part and not is_said:
         lines.append(f"  asked about: {visible(question.part)}")
     return [*lines, f"  {visible(question.reason)}"] if question.reason else lines
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from robota.core.errors import SessionBusyError
+from robota.core.run_task import CLOSING_TURNS
+
+CLOSING_SECONDS = 5.0
 
 
 class PromptQueue:
     """Lets one turn in at a time; a second waits, a third is refused."""
 
-    __slots__ = ("_waiting", "busy", "pending")
+    __slots__ = ("_left", "_waiting", "busy", "pending")
 
     def __init__(self) -> None:
         self.busy = False
@@ -18,6 +22,8 @@ class PromptQueue:
         self.pending: str | None = None
         """The words of the prompt that waits."""
         self._waiting: asyncio.Future[bool] | None = None
+        self._left: asyncio.Future[Any] | None = None
+        """The turn whose stream was left, until it has ended."""
 
     def take(self) -> bool:
         """Begin a turn now, if none is under way."""
@@ -46,6 +52,22 @@ class PromptQueue:
             self._waiting.set_result(True)
         else:
             self.busy = False
+
+    async def wait_for_left(self, turn: asyncio.Future[Any]) -> None:
+        """Wait for the end of a turn whose stream was left."""
+        self._left = turn
+        await asyncio.wait((turn,), timeout=CLOSING_SECONDS)
+        self._left = None
+
+    async def require_free(self) -> None:
+        """Raise if a turn is under way. One whose stream was left by `break`, which Python closes some turns
+        of the loop later, is waited for."""
+        for _ in range(CLOSING_TURNS if self.busy else 0):
+            await asyncio.sleep(0)
+        if self._left is not None:
+            await asyncio.wait((self._left,), timeout=CLOSING_SECONDS)
+        if self.busy:
+            raise SessionBusyError("This session works on another prompt: wait for it, or abort() it first.")
 
     def cancel(self) -> None:
         """Take back what waits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -16,6 +16,8 @@ from robota.core.tool import tool_schema
 from robota.sessions.permissions.live_rules import permit_web_tools
 
 if TYPE_CHECKING:
+    from robota.core.provider import ModelSettings
+    from robota.core.structured import OutputType
     from robota.sessions.session import Session
     from robota.sessions.snapshots import RedactedHistory
     from robota.sessions.store.session_record import SessionRecord
@@ -139,3 +141,17 @@ def describe_snapshot(
         return record
 
     return make
+
+
+class Wishes(TypedDict):
+    """What a prompt asks for beside its words, for the journal."""
+
+    wanted: JsonObject | None
+    settings: JsonObject | None
+
+
+def describe_wishes(wanted: OutputType | None, settings: ModelSettings | None) -> Wishes:
+    return {
+        "wanted": None if wanted is None else wanted.schema,
+        "settings": None if settings is None else to_builtins(settings),
+    }

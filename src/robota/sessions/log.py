@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from robota.core.run import CutRun
     from robota.core.tool import ToolResult
     from robota.core.tool_call import PreparedCall
+    from robota.sessions.description import Wishes
     from robota.sessions.journal.event_log import EventLog
     from robota.sessions.journal.port import SessionJournal
     from robota.sessions.secrets import SessionSecrets
@@ -223,23 +224,22 @@ class SessionLog(Struct, eq=False):
         else:
             self._waiting_for_journal.append(act)
 
-    async def accept(self, prompt: Prompt, words: str, shown: str | None, submit_id: str) -> None:
+    async def accept(self, prompt: Prompt, record: records.UserRecord) -> None:
         """Write a prompt down before anything else: from here on it survives a power cut."""
         if (log := self.event_log) is None:
             return
-        record = records.UserRecord(input=words, display=shown, submit_id=submit_id)
         if not isinstance(prompt, str):
             record.parts = to_builtins(tuple(prompt))
-        elif prompt != words:
+        elif prompt != record.input:
             record.prompt = prompt
         log.accept_prompt(record, prompt_text(prompt))
         await log.sync()
 
-    def continue_run(self, cut: CutRun, tools: Iterable[Tool]) -> None:
+    def continue_run(self, cut: CutRun, tools: Iterable[Tool], **told: Unpack[Wishes]) -> None:
         """Another process began this run and did not end it."""
         looking = tuple(tool.name for tool in tools if tool_class(tool) == "inspect")
         of: Any = {"execution_id": cut.state.execution_id, "conversation_id": cut.conversation_id}
-        self.write(records.RunContinued(looking=looking, **of))
+        self.write(records.RunContinued(looking=looking, **told, **of))
 
     def note_change(self, what: str, value: Json, **more: Json) -> None:
         """Something about the session was changed; until the journal is open, its first record says so."""

@@ -19,14 +19,14 @@ from robota.core.questions import (
     answer_to_plain,
     read_answer,
 )
-from robota.sessions.permissions.consultation import Fault, consult
+from robota.sessions.permissions.consultation import Fault, consult, report_unusable
 
 if TYPE_CHECKING:
     from robota.core.messages import Json
 
 QuestionHandler: TypeAlias = Callable[[Any], Awaitable[object]]
 """Asks somebody: an answer as `read_answer` knows it, or `None` when they have none to give."""
-PermissionWord: TypeAlias = bool | str | PermissionAnswer | None
+PermissionWord: TypeAlias = bool | Literal["allow-session", "allow-project"] | PermissionAnswer | None
 PermissionHandler: TypeAlias = Callable[[PermissionQuestion], Awaitable[PermissionWord] | PermissionWord]
 """Asks somebody whether a call may run, as above."""
 CLOSING_SECONDS = 2.0
@@ -157,9 +157,12 @@ class _Pending:
 
     async def _consult(self, handler: QuestionHandler) -> None:
         given = await consult("The handler of a question", handler, self.question)
-        if given is not None and not self.take(given, ""):
-            fault = given.text if isinstance(given, Fault) else f"it answered with {type(given).__name__}"
-            self._fault = self._fault or fault
+        if given is None or self.take(given, ""):
+            return
+        if not isinstance(given, Fault) and not self.ended.done():
+            report_unusable(given)
+        fault = given.text if isinstance(given, Fault) else f"it answered with {type(given).__name__}"
+        self._fault = self._fault or fault
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]

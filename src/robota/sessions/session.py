@@ -26,7 +26,7 @@ from robota.core.messages import HistoryEntry, Message, Prompt, prompt_text
 from robota.core.permissions import PermissionMode
 from robota.core.provider import ModelSettings, Provider
 from robota.core.robota import check_prompt
-from robota.core.run import OutputKind, OutputT, RunResult, read_output
+from robota.core.run import OutputKind, OutputT, RunResult, read_output, want_output
 from robota.core.run_task import stream_run, wait_for_readers
 from robota.core.tool import Tool
 from robota.sessions.background import BackgroundWork
@@ -40,9 +40,14 @@ from robota.sessions.changes import (
     swap_model,
 )
 from robota.sessions.context_window_tracker import AutoCompactThreshold, ContextWindowTracker
-from robota.sessions.description import describe_budget, describe_snapshot, update_web_tools
+from robota.sessions.description import (
+    describe_budget,
+    describe_snapshot,
+    describe_wishes,
+    update_web_tools,
+)
 from robota.sessions.inbox import Inbox
-from robota.sessions.journal.records import HistoryCleared
+from robota.sessions.journal.records import HistoryCleared, UserRecord
 from robota.sessions.log import KeptFields
 from robota.sessions.options import DEFAULT_OPTIONS, SessionOptions, SubmitOptions
 from robota.sessions.parts import make_agent, make_config, make_hooks, make_log, make_questions
@@ -250,6 +255,10 @@ class Session(Closing):
         """Why not everything is on the disk, in one sentence; empty when all is well."""
         return self.log.trouble or self._snapshots.trouble
 
+    def __repr__(self) -> str:
+        known = f"{self.agent.model!r} of {self.agent.provider.name}, {len(self.messages)} messages"
+        return f"<Session {self.session_id}, {known}>"
+
     async def open(self) -> None:
         """Have the journal ready. The first prompt does it; what is put into a conversation before that is
         written down then, or at the latest when the session is shut down."""
@@ -277,6 +286,7 @@ class Session(Closing):
             return await self.continue_run(output=output, settings=settings)
         if id in self.past.results:
             return read_output(self.past.results[id], output)
+        wanted: Any = want_output(output)
         text = prompt if isinstance(prompt, str) else prompt_text(prompt)
         if self.agent.streaming:  # a run whose stream was left may still be ending
             await wait_for_readers(self.agent)
@@ -289,9 +299,13 @@ class Session(Closing):
             await self.log.open()
             if id in self.past.results:  # somebody else has submitted it meanwhile
                 return read_output(self.past.results[id], output)
-            await self.log.accept(prompt, words, display_input, id)
+            told = describe_wishes(wanted, settings)
+            record = UserRecord(
+                input=words, display=display_input, submit_id=id, max_rounds=max_rounds, **told
+            )
+            await self.log.accept(prompt, record)
             update_web_tools(self)
-            result = await self.agent.run(prompt, max_rounds=max_rounds, output=output, settings=settings)
+            result = await self.agent.run(prompt, max_rounds=max_rounds, output=wanted, settings=settings)
         finally:
             await self._leave()
         self.message_count += result.success
@@ -305,14 +319,15 @@ class Session(Closing):
         """Go on with the run that the end of an earlier process cut. Results on record stay, calls that only
         look are made again; of the others the model is told that their effects are unknown."""
         self.past.require_cut(self.session_id)
+        wanted: Any = want_output(output)
         self._enter(self.steps.aborts)
         try:
             await self.log.open()
             cut = self.past.require_cut(self.session_id)  # others may have gone on with it
-            self.log.continue_run(cut.run, self.agent.tools)
+            self.log.continue_run(cut.run, self.agent.tools, **describe_wishes(wanted, settings))
             cut.reopen(self.agent.conversation)
             update_web_tools(self)
-            result = await self.agent.run("", cut=cut.run, output=output, settings=settings)
+            result = await self.agent.run("", cut=cut.run, output=wanted, settings=settings)
         finally:
             await self._leave()
         self.message_count += result.success

@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec import Struct, field
 
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
 from robota.core.provider import Chunk
-from robota.providers.scripted import Delay, Stall, number_calls
+from robota.providers.scripted import Delay, Stall, check_reply, number_calls
 from robota.testing.http_server import Latch, ReceivedRequest
 
 
@@ -173,25 +173,26 @@ ModelStep: TypeAlias = (
     str | Chunk | Wait | HttpError | Cut | RawBytes | Malformed | ErrorEvent | UnknownEvent | KeepAlive
     | Forever | Drip | ContentType | Crlf | NoEndMark | CallIds
 )  # fmt: skip
-ModelReply: TypeAlias = (
-    str | HttpError | Cut | Sequence[ModelStep] | Callable[[ReceivedRequest], "ModelReply"]
-)
+ModelReply: TypeAlias = ModelStep | Sequence[ModelStep] | Callable[[ReceivedRequest], "ModelReply"]
 
 
 def settle(reply: ModelReply, request: ReceivedRequest) -> tuple[ModelStep, ...] | str | HttpError | Cut:
     """The reply with every function called."""
-    while callable(reply):
+    while callable(reply) and not isinstance(reply, type):
         reply = reply(request)
     return freeze(reply)
 
 
 def freeze(
-    reply: str | HttpError | Cut | Sequence[ModelStep],
+    reply: ModelReply,
 ) -> tuple[ModelStep, ...] | str | HttpError | Cut:
     """The reply as something that cannot change, refused when a step means nothing to a server."""
     if isinstance(reply, (str, HttpError, Cut)):
         return reply
-    steps: tuple[ModelStep, ...] = tuple(number_calls(reply))
+    if isinstance(reply, ModelStep):
+        return (reply,)
+    check_reply(reply)
+    steps: tuple[ModelStep, ...] = tuple(number_calls(cast("Sequence[ModelStep]", reply)))
     for kind in {type(step) for step in steps}:
         if not issubclass(kind, ModelStep):
             raise ConfigurationError(

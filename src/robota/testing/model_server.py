@@ -70,7 +70,9 @@ class ModelServer(LoopbackServer):
         super().__init__(port)
         self.requests: list[ReceivedRequest] = []
         """Everything that arrived, in order."""
-        self._replies = [reply if callable(reply) else freeze(reply) for reply in replies]
+        self._replies = [
+            reply if callable(reply) and not isinstance(reply, type) else freeze(reply) for reply in replies
+        ]
         self._repeat = repeat
         self._strict = strict
         self._record = record
@@ -156,8 +158,7 @@ class ModelServer(LoopbackServer):
         if self._repeat and self._replies:
             return self._replies[at % len(self._replies)]
         raise ConfigurationError(
-            f"The script has {len(self._replies)} replies and this is model request {at + 1}; "
-            "add a reply or pass repeat=True."
+            f"The script has no reply for model request {at + 1}; add one or pass repeat=True."
         )
 
     def _prepare(

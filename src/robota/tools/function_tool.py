@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast, overlo
 from robota.core.errors import ConfigurationError, RobotaError, describe_exception
 from robota.core.messages import Json, JsonObject
 from robota.core.plain_text import own_words
-from robota.core.tool import ToolClass, ToolContext, ToolResult
+from robota.core.tool import ToolClass, ToolContext, ToolResult, check_tool_name
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -35,7 +35,6 @@ Function: TypeAlias = Callable[..., Any]
 Description: TypeAlias = str | Callable[[], str] | None
 """The text, a function that fetches it when it is first wanted, or `None` for the docstring."""
 
-MAX_NAME = 128
 _RECEIVERS = (("self",), ("cls",))
 _VARARGS, _GENERATOR = 0x04, 0x20 | 0x200  # flags of code objects, as `inspect` has them
 
@@ -85,7 +84,7 @@ class FunctionTool(Generic[F_co]):
         given: Any = function.__func__ if isinstance(function, staticmethod) else function
         if not callable(given) and not isinstance(given, classmethod):
             raise ConfigurationError(f"Tool {name!r} needs a function, not {type(function).__name__}.")
-        _check_name(name)
+        check_tool_name(name)
         if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
             raise ConfigurationError(f"The timeout of tool {name!r} is a number of seconds, not {timeout!r}.")
         self.name = name
@@ -286,14 +285,6 @@ def _name_of(function: Function) -> str:
             "A lambda has no name a model could call: define a function, or pass `name=`."
         )
     return name
-
-
-def _check_name(name: str) -> None:
-    plain = name.replace("_", "a").replace("-", "a")
-    if not (plain.isascii() and plain.isalnum() and len(name) <= MAX_NAME):
-        raise ConfigurationError(
-            f"Tool name {name!r} cannot be used: take 1 to {MAX_NAME} letters, digits, `_` or `-`."
-        )
 
 
 def _refuse_generator(name: str, function: Function) -> None:

@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct
 
 from robota.core.errors import ConfigurationError
 from robota.core.messages import Json
+from robota.core.structured import field_types, is_pydantic
 from robota.core.tool import ToolContext
 
 _GOOGLE_HEADER = re.compile(r"(?:keyword )?(?:args|arguments|parameters|params):\s*$", re.IGNORECASE)
@@ -250,25 +251,6 @@ def _own_description(annotation: Any, default: object = None) -> str | None:
 def is_async_function(function: Function) -> bool:
     call = getattr(function, "__call__", None)  # noqa: B004 - the method itself is asked, not whether it exists
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-
-
-# --- types --------------------------------------------------------------------------------------------
-
-
-def is_pydantic(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in ("pydantic", "annotated_types") or hasattr(
-        kind, "__pydantic_validator__"
-    )
-
-
-def field_types(kind: type) -> list[Any]:
-    """The types of a record's fields; nothing for types without annotations, or with some we cannot read."""
-    if not any("__annotations__" in vars(one) for one in kind.__mro__ if one is not object):
-        return []
-    try:
-        return list(typing.get_type_hints(kind, include_extras=True).values())
-    except Exception:  # noqa: BLE001 - msgspec meets the same annotation and says what is wrong
-        return []
 
 
 def find_choices(kinds: Iterable[Any], seen: set[int]) -> Iterator[list[Json]]:

@@ -8,7 +8,6 @@ what the schema refuses the function must not get; `1.0` is one, as JSON Schema 
 from __future__ import annotations
 
 import sys
-import typing
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -18,15 +17,14 @@ from msgspec import UNSET, Struct
 from robota.core.errors import ValidationError
 from robota.core.messages import Json, JsonObject
 from robota.core.schema import check
+from robota.core.structured import contains_pydantic, describe_problems, is_pydantic
 from robota.tools.json_schema import tidy_schema
 from robota.tools.parameters import (
     Function,
     Parameter,
     Signature,
-    field_types,
     find_choices,
     is_async_function,
-    is_pydantic,
     read_signature,
     refuse,
 )
@@ -187,23 +185,8 @@ def _asks_for_pydantic(parameters: list[Parameter]) -> bool:
         return False  # then no annotation can be made of it
     seen: set[int] = set()
     return any(
-        is_pydantic(type(one.default)) or _contains_pydantic(one.annotation, seen) for one in parameters
+        is_pydantic(type(one.default)) or contains_pydantic(one.annotation, seen) for one in parameters
     )
-
-
-def _contains_pydantic(annotation: Any, seen: set[int]) -> bool:
-    if id(annotation) in seen:
-        return False
-    seen.add(id(annotation))
-    notes = getattr(annotation, "__metadata__", ())
-    if any(is_pydantic(type(note)) for note in notes):
-        return True
-    inner = list(typing.get_args(annotation))
-    if isinstance(annotation, type):
-        if is_pydantic(annotation) or hasattr(annotation, "__get_pydantic_core_schema__"):
-            return True
-        inner.extend(field_types(annotation))
-    return any(_contains_pydantic(one, seen) for one in inner)
 
 
 def _bind_with_pydantic(signature: Signature, tool_name: str) -> tuple[JsonObject, Binder]:
@@ -246,7 +229,7 @@ def _bind_with_pydantic(signature: Signature, tool_name: str) -> tuple[JsonObjec
             made = model.model_validate({name: arguments[name] for name in arguments if name in labels})
             rest = rest if adapter is None else adapter.validate_python(rest)
         except pydantic.ValidationError as error:
-            raise ValidationError(_explain(error.errors(include_url=False))) from None
+            raise ValidationError(describe_problems(error)) from None
         given = made.model_fields_set
         kept = {
             one.name: getattr(made, at) for at, one in names.items() if at in given or one.name not in own
@@ -254,10 +237,6 @@ def _bind_with_pydantic(signature: Signature, tool_name: str) -> tuple[JsonObjec
         return {**kept, **rest}
 
     return schema, bind
-
-
-def _explain(errors: typing.Sequence[Mapping[str, Any]]) -> str:
-    return "; ".join(f"'{'.'.join(map(str, one['loc']))}': {one['msg']}" for one in errors)
 
 
 # --- both ----------------------------------------------------------------------------------------------

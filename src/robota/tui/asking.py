@@ -87,7 +87,10 @@ def permission_lines(question: PermissionQuestion, words: Words, rows: int) -> l
     if question.diff:
         lines += _diff_lines(question.diff, words, rows if rows > SUBJECT_ROWS else DIFF_ROWS)
     lines.append(Line(f"  {words('permission.cwd', cwd=visible(question.cwd))}", "dim"))
-    if question.part and question.part not in map(str, given.values()):
+    is_said = question.part in [str(value) for value in given.values()] or question.reason.endswith(
+        f": {question.part}."
+    )
+    if question.part and not is_said:
         lines.append(Line(words("permission.part", part=visible(question.part)), "dialog.part", "  "))
     if question.reason:
         lines.append(Line(visible(question.reason), "dim", "  "))

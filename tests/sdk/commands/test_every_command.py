@@ -14,7 +14,7 @@ from robota.sdk.commands.effects import CommandResult
 from robota.sdk.commands.table import ROWS
 from robota.sdk.interactive import InteractiveSession
 from robota.sessions.session import Session
-from robota.testing import ScriptedProvider, call
+from robota.testing import Fail, ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
 ODD = ("", "   ", "x", "list", "-1", "99999999", "'", '"open', "\0\x1b[31m", "é" * 5_000, "../../etc/passwd")
@@ -56,7 +56,7 @@ async def test_a_session_that_was_given_has_an_answer_too(tmp_path: Path, name: 
 
 
 async def test_a_summary_that_fails_leaves_the_conversation_alone(tmp_path: Path) -> None:
-    async with make(tmp_path, "x" * 8_000, RateLimitError("too fast", retry_after=0.0)) as session:
+    async with make(tmp_path, "x" * 8_000, Fail(RateLimitError("too fast"))) as session:
         await session.submit("hello")
         result = await session.execute_command("compact")
 

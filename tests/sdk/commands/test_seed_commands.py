@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,13 +10,13 @@ from robota.sdk.commands.effects import CommandResult
 from robota.sdk.interactive import InteractiveSession
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.session import Session
-from robota.testing import ScriptedProvider
+from robota.testing import ScriptedProvider, call
 from robota.tools.builtins.plan import Todo
 
 pytestmark = pytest.mark.anyio
 
 
-def make(tmp_path: Path, *answers: str) -> InteractiveSession:
+def make(tmp_path: Path, *answers: Any) -> InteractiveSession:
     return InteractiveSession(
         cwd=tmp_path,
         provider=ScriptedProvider(*answers),
@@ -141,6 +142,32 @@ async def test_a_word_that_is_missing_is_asked_for(tmp_path: Path, name: str) ->
 
         assert not result.success
         assert f"Usage: /{name} <" in result.message
+
+
+async def test_cost_says_that_it_is_unknown_where_the_price_is(tmp_path: Path) -> None:
+    async with make(tmp_path, ["yes", TokenUsage(1_500, 20)]) as session:
+        await session.submit("hello")
+        result = await run(session, "cost")
+
+        assert result.message.endswith("\nCost: unknown, 1,520 tokens have no known price")
+
+
+async def test_undo_says_which_files_it_removed_and_which_it_restored(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("old")
+    write = [call("Write", file_path="new.txt", content="x"), call("Bash", command="echo more >> old.txt")]
+    async with make(tmp_path, write, "done") as session:
+        await session.ready()
+        session.permission_mode = "bypassPermissions"
+        await session.submit("go")
+
+        said = [(await run(session, "undo")).message for _ in range(2)]
+        again = (await run(session, "redo")).message
+
+    assert sorted(line for text in said for line in text.splitlines()[1:]) == [
+        "  removed new.txt",
+        "  restored old.txt",
+    ]
+    assert "  restored " in again
 
 
 async def test_cost_names_the_session_and_counts_its_messages(tmp_path: Path) -> None:

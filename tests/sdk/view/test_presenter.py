@@ -219,7 +219,7 @@ async def test_a_retry_in_the_middle_of_an_answer_is_told(tmp_path: Path) -> Non
     )
     assert view.rows == [
         ("answer", "First."),
-        ("notice", "Retrying: connection␇ lost Trying again in 1.5 s (attempt 2). The answer begins again."),
+        ("notice", "Retrying: connection␇ lost Trying again in 1.5 s (attempt 2). The answer starts again."),
         ("answer", "First again."),
     ]
 
@@ -291,7 +291,7 @@ async def test_work_in_the_background_is_told_and_listed(tmp_path: Path) -> None
         presenter.flush()
         assert view.lives[-1].tasks == ()
     assert view.rows == [
-        ("notice", "Background task make all (t1) has begun."),
+        ("notice", "Background task make all (t1) has started."),
         ("error", "Background task make all (t1) failed. It died."),
     ]
 
@@ -346,7 +346,7 @@ async def test_a_resumed_session_shows_where_it_was(tmp_path: Path) -> None:
         presenter.flush()
     assert view.rows == [
         ("user", "one"), ("tool", "true"), ("answer", "Answer *one*."), ("answer", "- a\n- b"),
-        ("user", "two"), ("answer", "Answer two."), ("notice", "The conversation goes on here."),
+        ("user", "two"), ("answer", "Answer two."), ("notice", "The conversation continues here."),
     ]  # fmt: skip
 
 

@@ -165,6 +165,9 @@ class WireProvider(AsyncClosing):
         """What a journal needs besides the body to know what was asked."""
         return {}
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}, model {self.model!r}>"
+
     def _fit(self, request: ChatRequest) -> ChatRequest:
         """The request without what the model is known not to take; refused if the user would miss it."""
         assert_native_web_tools_available(self, request.native_web_tools)
@@ -176,7 +179,7 @@ class WireProvider(AsyncClosing):
         model = request.model or self.model
         if not model:
             raise ConfigurationError(
-                f"Provider {self.name!r} needs a model: name one in the request or here."
+                f"Provider {self.name!r} needs a model: pass model= to the agent or the provider."
             )
         return model
 

@@ -148,6 +148,11 @@ class UserRecord(Record, kw_only=True, tag="user"):
     display: str | None = None
     """What a front end shows in its place."""
     submit_id: str = ""
+    wanted: JsonObject | None = None
+    """The schema that the answer is to fit."""
+    max_rounds: int | None = None
+    settings: JsonObject | None = None
+    """Both only when they are this prompt's own."""
 
     def read_prompt(self) -> Prompt:
         if self.parts is not None:
@@ -222,6 +227,9 @@ class RunContinued(RunRecord, kw_only=True, tag="run_continued"):
     conversation_id: str = ""
     looking: tuple[str, ...] = ()
     """The tools that only look, whose calls were made again."""
+    wanted: JsonObject | None = None
+    settings: JsonObject | None = None
+    """As those of a prompt."""
 
 
 class PreRunRecord(RunRecord, kw_only=True, tag="pre_run"):

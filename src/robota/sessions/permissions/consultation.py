@@ -44,6 +44,17 @@ def attempt(who: str, function: Callable[..., object], *args: object) -> object:
         return _log(who, error)
 
 
+def report_unusable(given: object) -> None:
+    """A handler meant something by it: whoever wrote it has to hear that nothing came of it."""
+    import logging  # noqa: PLC0415 - only when something is wrong
+
+    logging.getLogger("robota.permissions").warning(
+        "The handler of a question returned %.80r, which is not an answer to it: about a call return True, "
+        "False, 'allow-session', 'allow-project' or a PermissionAnswer.",
+        given,
+    )
+
+
 def _log(who: str, error: BaseException) -> Fault:
     import logging  # noqa: PLC0415 - only when something is wrong
 

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 
 from robota.core.bus import EventBus
+from robota.core.errors import ValidationError
 from robota.core.hooks import HookOutcome
 from robota.core.messages import Json, JsonObject
-from robota.core.provider import Capabilities, ChatRequest, Chunk, NativePayload, NativeWebTool, TextChunk
+from robota.core.provider import (
+    Capabilities,
+    ChatRequest,
+    Chunk,
+    NativePayload,
+    NativeWebTool,
+    Provider,
+    TextChunk,
+)
 from robota.core.questions import PermissionQuestion, Question, read_answer
+from robota.core.structured import OutputType
 from robota.core.tool import Tool, ToolClass, ToolContext, ToolResult
 from robota.sessions.journal.decoding import decode_line, split_record
 from robota.sessions.journal.port import MemoryJournal, Position
@@ -20,7 +30,7 @@ from robota.sessions.journal.records import Record, RunContinued, SessionChange,
 from robota.sessions.permissions.consultation import Fault
 from robota.sessions.permissions.judgement import Judgement
 from robota.sessions.questions import Questions, Settled
-from robota.sessions.replay.recorded import ASKED, CLOSED, DECISION
+from robota.sessions.replay.recorded import ASKED, CLOSED, DECISION, Action
 from robota.sessions.replay.recording import INTERRUPTED
 from robota.sessions.replay.world import ReplayWorld
 
@@ -61,6 +71,7 @@ class ReplayProvider(Struct, eq=False):
         if not replies:
             await world.stop_here("reply of the model")
         reply = replies.popleft()
+        world.action.complaint = reply.complaint
         world.replay.offer_tools(world.action)  # the next request has what it had
         for piece in reply.pieces:
             if isinstance(piece, Record):
@@ -76,6 +87,22 @@ class ReplayProvider(Struct, eq=False):
         failure = reply.failure()
         if failure is not None:
             raise failure
+
+
+class ReplayOutput(OutputType):
+    """A form of answers whose verdicts are on record: types may check more than their schemas say."""
+
+    def __init__(self, schema: JsonObject, action: Action) -> None:
+        self.schema = schema
+        self.retries = 2
+        self._action = action
+
+    def must_be_told(self, provider: Provider) -> bool:
+        return self._action.form_was_told
+
+    def parse(self, text: str) -> None:
+        if self._action.complaint is not None:
+            raise ValidationError(self._action.complaint)
 
 
 class ReplayTool:

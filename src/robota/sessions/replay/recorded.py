@@ -144,6 +144,8 @@ class RecordedReply(Struct, eq=False):
     """The user stopped it, after the last of the pieces."""
     closed: bool = False
     """Its end is on record."""
+    complaint: str | None = None
+    """Why it did not fit the form that was wanted."""
     sums_up: bool = False
     """The last of a run, or a summary, in which calls are not taken."""
     tools: list[JsonObject] | None = None
@@ -277,6 +279,10 @@ class Action(Struct, eq=False):
     notices: list[str] = field(default_factory=list)
     sections: deque[str] = field(default_factory=deque)
     """Texts of the compaction marks, for what code wrote into them."""
+    complaint: str | None = None
+    """About the reply that was given last."""
+    form_was_told: bool = False
+    """The prompt asked for the form of the answer."""
     system: str | None = None
     """The system message that was new in this action."""
     interrupted: bool = False

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from robota.core.errors import StorageError
+from robota.core.errors import StorageError, StructuredOutputError
+from robota.core.loop import RETRIES_ARE_OVER, RETRY_TEMPLATE
 from robota.core.messages import (
     AssistantMessage,
     Json,
@@ -24,6 +25,7 @@ from robota.core.messages import (
 )
 from robota.core.provider import RetryNotice, ServerToolChunk, TextChunk
 from robota.core.questions import PermissionQuestion, Question
+from robota.core.structured import INSTRUCTION_TEMPLATE
 from robota.core.tool_call import NOT_STARTED
 from robota.sessions.journal import records
 from robota.sessions.journal.conversation import ConversationFold
@@ -51,11 +53,13 @@ _ASIDES = (
     records.LoadedRecord, *BESIDE,
 )  # fmt: skip
 """What may be done to a session at any time, also in the middle of something else."""
-HOOKS_OUTSIDE = frozenset(
+_HOOKS_OUTSIDE = frozenset(
     ("ConfigChange", "WorktreeCreate", "WorktreeRemove", "SubagentStart", "SubagentStop", "Elicitation",
      "ElicitationResult")
 )  # fmt: skip
 """Hooks that whoever has the session fires, a tool of it or a child, so that nobody does in a replay."""
+_HOOKS_OF_CALLS = frozenset(("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"))
+_FORM = INSTRUCTION_TEMPLATE.partition("\n")[0]
 _LONG = (records.UserRecord, records.RunContinued, records.CompactRecord)
 """Actions that take time, so that other things may happen meanwhile."""
 _ACTIONS = (*_LONG, records.HistoryCleared, records.HistoryRewound, records.SessionEnded)
@@ -66,11 +70,16 @@ def is_injected(message: Message | None) -> bool:
     return message is not None and message.metadata.get("origin") == INJECTED
 
 
+def is_fired_outside(hook: str, call_id: str | None) -> bool:
+    """Whether no run and no compaction fires it. Without a call, hooks of calls are those of a shell line."""
+    return hook in _HOOKS_OUTSIDE or (not call_id and hook in _HOOKS_OF_CALLS)
+
+
 def is_aside(record: Record, execution: str) -> bool:
     """Hooks that heard of a call in another run than this `execution` are those of a child."""
     if isinstance(record, records.HookRecord):
         of_child = bool(record.call_id) and not str(record.call_id).startswith(f"{execution}-")
-        return of_child or record.hook in HOOKS_OUTSIDE
+        return of_child or is_fired_outside(record.hook, record.call_id)
     return isinstance(record, _ASIDES)
 
 
@@ -101,6 +110,25 @@ class Recording:
         if not self.segments:
             reasons = " ".join(self.problems) or "It is empty."
             raise StorageError(f"{path} holds no session that can be replayed. {reasons}")
+
+
+def _note_form(action: recorded.Action, reply: recorded.RecordedReply | None, message: Message) -> None:
+    """Whether it asks for the form of the answer, or complains that the last reply does not have it."""
+    begin, end = RETRY_TEMPLATE.split("{problem}")
+    words = message.content
+    action.form_was_told |= isinstance(message, UserMessage) and _FORM in words
+    of_engine = message.metadata.get("origin") == "engine"
+    if reply is not None and of_engine and words.startswith(begin) and words.endswith(end):
+        reply.complaint = words[len(begin) : -len(end)]
+
+
+def _note_failure(reply: recorded.RecordedReply | None, record: records.RunEnded) -> None:
+    if reply is None:
+        return
+    if record.code == StructuredOutputError.code:
+        reply.complaint = record.message.partition(RETRIES_ARE_OVER)[2]
+    elif record.outcome == "error" and reply.error is not None:
+        reply.error["recoverable"] = record.recoverable
 
 
 class _Taker:
@@ -195,8 +223,7 @@ class _Taker:
         self.running, self.busy, self.action.finished = False, False, True
         if record.outcome == INTERRUPTED:
             self.action.interrupted = self.run.interrupted = True
-        elif record.outcome == "error" and self.reply is not None and self.reply.error is not None:
-            self.reply.error["recoverable"] = record.recoverable
+        _note_failure(self.reply, record)
 
     def take_error(self, record: records.ErrorRecord) -> None:
         self.busy, self.action.finished = False, True
@@ -251,6 +278,7 @@ class _Taker:
         self.run.marks += self.running and not isinstance(message, ToolMessage)
         if isinstance(message, SystemMessage) and self.running:
             self.system = self.action.system = message.content
+        _note_form(self.action, self.reply, message)
         if isinstance(record, records.MessageRecord) and record.reply:
             self.run.cut_in_reply |= message.state == INTERRUPTED
             self.close_reply(message, record.error)

@@ -36,6 +36,7 @@ from robota.sessions.replay.doubles import (
     RecordedQuestions,
     ReplayHooks,
     ReplayJournal,
+    ReplayOutput,
     ReplayProvider,
     ReplayTool,
 )
@@ -350,10 +351,11 @@ async def _do(session: Session, action: Action, do_aside: Callable[[Record], Non
     match action.record:
         case records.UserRecord() as record:
             prompt = record.read_prompt()
+            wishes = _wishes(action, record) | {"max_rounds": record.max_rounds}
             shown, typed = record.display, record.input
-            await session.submit(prompt, id=record.submit_id, display_input=shown, raw_input=typed)
-        case records.RunContinued():
-            await session.continue_run()
+            await session.submit(prompt, id=record.submit_id, display_input=shown, raw_input=typed, **wishes)
+        case records.RunContinued() as record:
+            await session.continue_run(**_wishes(action, record))
         case records.CompactRecord(instructions=instructions):
             await session.compact(instructions)
         case records.HistoryCleared():
@@ -369,6 +371,14 @@ async def _do(session: Session, action: Action, do_aside: Callable[[Record], Non
             session.log.record(action.message)
         case aside:
             do_aside(aside)
+
+
+def _wishes(action: Action, record: records.UserRecord | records.RunContinued) -> dict[str, Any]:
+    """The form that the answer was to have, and settings of the prompt's own."""
+    return {
+        "output": None if record.wanted is None else ReplayOutput(record.wanted, action),
+        "settings": None if record.settings is None else convert(record.settings, ModelSettings),
+    }
 
 
 def _do_aside(session: Session, aside: Record) -> None:

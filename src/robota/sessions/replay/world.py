@@ -22,7 +22,7 @@ from robota.sessions.compaction.kept_state import CompactionSection, read_sectio
 from robota.sessions.journal.records import ClosedRecord, HookRecord, QuestionRecord, Record
 from robota.sessions.permissions.permission_enforcer import OVER_BUDGET
 from robota.sessions.replay.recorded import DECISION, START, Action, CallOrder, ReplayMismatch, Segment
-from robota.sessions.replay.recording import HOOKS_OUTSIDE, INTERRUPTED, UNCOUNTED
+from robota.sessions.replay.recording import INTERRUPTED, UNCOUNTED, is_fired_outside
 
 if TYPE_CHECKING:
     from robota.sessions.replay.session_replay import SegmentReplay
@@ -207,7 +207,8 @@ class ReplayWorld:
             self.session.agent.abort()
 
     def note_hook(self, event: events.HookExecuted) -> None:
-        if not event.data.get("callId") and event.data.get("hook") not in HOOKS_OUTSIDE:
+        call_id = event.data.get("callId")
+        if not call_id and not is_fired_outside(str(event.data.get("hook")), call_id):
             self.note_mark(event)
 
     def note_message(self, event: events.HistoryMutation) -> None:

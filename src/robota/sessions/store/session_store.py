@@ -82,6 +82,9 @@ class SessionStore:
         self._files = files
         self._redactor = redactor
 
+    def __repr__(self) -> str:
+        return f"<SessionStore in {self.base_dir}>"
+
     @property
     def base_dir(self) -> str:
         """The directory; without one given `$ROBOTA_HOME/sessions`, without that `~/.robota/sessions`. The

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from robota.core.errors import ValidationError
 from robota.core.messages import Json, JsonObject
+from robota.core.structured import find_schema_problem
 from robota.sdk.commands.table import ROWS
 from robota.transports.init_frame import PROTOCOL_LEVEL
-from robota.transports.wanted_schema import find_schema_problem
 
 if TYPE_CHECKING:
     from robota.sdk.assembly import MoreOptions

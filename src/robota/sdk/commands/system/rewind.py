@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -84,7 +85,9 @@ def _answer(
     lines = [f"{said}."]
     if taken.messages:
         lines.append(f"  {taken.messages} messages {moved}")
-    lines += [f"  restored {shown(path)}" for path in taken.restored[:MOST_PATHS]]
+    for path in taken.restored[:MOST_PATHS]:
+        done = "restored" if os.path.lexists(path) else "removed"
+        lines += [f"  {done} {shown(path)}"]
     lines += _rest(taken.restored)
     lines += [f"  kept {shown(each.path)}: {each.reason}" for each in taken.kept[:MOST_PATHS]]
     lines += _rest(taken.kept)

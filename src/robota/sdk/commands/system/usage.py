@@ -32,6 +32,8 @@ def cost(host: InteractiveSession, args: str) -> CommandResult:
     lines = [f"Session: {session.session_id}", f"Messages: {session.message_count}"]
     if spent.cost_usd:
         lines.append(f"Cost: {describe_cost(spent)}")
+    elif spent.unpriced_tokens:
+        lines.append(f"Cost: unknown, {spent.unpriced_tokens:,} tokens have no known price")
     effect = CostShown(session.session_id, session.message_count, spent.cost_usd or None)
     return CommandResult("\n".join(lines), effect=effect)
 
@@ -47,7 +49,7 @@ def limit_cost(session: Session, amount: str) -> CommandResult:
             most = None if amount == "clear" else float(amount.removeprefix("$"))
             budget = replace(budget, max_cost_usd=most)
         except (ValueError, ConfigurationError):
-            return usage_hint("cost", COST_HINT, f"{amount!r} is no sum of US dollars, such as 2.50.")
+            return usage_hint("cost", COST_HINT, f"{amount!r} is not an amount of US dollars, such as 2.50.")
         session.limit(budget)
     if budget.max_cost_usd is None:
         return CommandResult("The cost of this session is not limited.")
