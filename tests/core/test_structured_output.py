@@ -119,10 +119,12 @@ async def test_an_answer_in_a_code_fence_is_read_all_the_same(answer: str) -> No
         (Point, '{"x": 1, "y": "2"}', "y", '{"x": 1, "y": 2}', Point(1, 2)),
         (SCHEMA, '{"ok": 1}', "ok", '{"ok": true}', {"ok": True}),
         (Dice, '{"eyes": 7}', "'eyes': Input should be less than or equal to 6\n", '{"eyes": 6}', Dice(6)),
-        (list[int], "Here you are: 1, 2", "JSON", "[1, 2]", [1, 2]),
+        (list[int], "Here you are: 1, 2", "it is not JSON: 'Here you are: 1, 2'", "[1, 2]", [1, 2]),
+        (list[int], "no", "it is not JSON: 'no'", "[1, 2]", [1, 2]),
+        (list[int], "[1, 2", "truncated", "[1, 2]", [1, 2]),
         (list[int], "[" * 100_000, "", "[1, 2]", [1, 2]),
     ],
-    ids=["pydantic", "dataclass", "json schema", "note for pydantic", "no json", "too deep"],
+    ids=["pydantic", "dataclass", "json schema", "note for pydantic", "no json", "a word", "cut", "too deep"],
 )
 async def test_a_wrong_answer_is_tried_again_with_the_problem_told(
     kind: Any, wrong: str, told: str, right: str, value: Any

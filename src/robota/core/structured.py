@@ -80,6 +80,9 @@ class OutputType:
                 return self._pydantic.validate_json(body)
             return msgspec.json.decode(body, type=self._kind)
         except (ValueError, msgspec.MsgspecError) as error:  # pydantic's ValidationError is a ValueError
+            if type(error) is msgspec.DecodeError and body[:1] not in '{["':  # it speaks of truncated data
+                begin = body if len(body) <= _SHOWN else f"{body[:_SHOWN]}…"
+                raise ValidationError(f"it is not JSON: {begin!r}") from error
             raise ValidationError(describe_problems(error)) from error
 
 
@@ -102,6 +105,8 @@ def find_schema_problem(schema: JsonObject) -> str:
     return ""
 
 
+_SHOWN = 60
+"""Letters of an answer that says something else than it should."""
 _PYTHON_TYPES = ("str", "int", "float", "bool", "list", "dict")
 
 
