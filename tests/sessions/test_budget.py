@@ -72,7 +72,7 @@ async def test_the_number_of_requests_is_limited() -> None:
     error = await refusal(provider)
     assert str(error) == (
         "The session's budget of 2 model requests does not allow another request: 2 model requests used. "
-        "Nothing was sent; raise max_requests to go on."
+        "Nothing was sent; raise the budget (max_requests) to go on."
     )
     assert (error.limit, error.used, error.maximum) == ("requests", 2, 2)
     assert (error.code, error.category, error.recoverable) == ("BUDGET_EXCEEDED", "user", False)

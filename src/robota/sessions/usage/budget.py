@@ -361,7 +361,7 @@ def is_about_use(notice: str) -> bool:
 
 def is_about_time(sentence: str) -> bool:
     """Whether a notice or refusal is about the time that a session took, which is never the same twice."""
-    return sentence.endswith((" s.", f"raise {_OPTION['time']} to go on."))
+    return sentence.endswith((" s.", f"({_OPTION['time']}) to go on."))
 
 
 def _refuse(limit: Limit, own: int) -> BudgetExceededError:
@@ -369,7 +369,8 @@ def _refuse(limit: Limit, own: int) -> BudgetExceededError:
     about = "" if limit.kind in ("requests", "time") else own_need
     return BudgetExceededError(
         f"The session's budget of {limit.show(limit.maximum)} does not allow another request: "
-        f"{limit.show(limit.used)} used{about}. Nothing was sent; raise {_OPTION[limit.kind]} to go on.",
+        f"{limit.show(limit.used)} used{about}. Nothing was sent; "
+        f"raise the budget ({_OPTION[limit.kind]}) to go on.",
         limit=limit.kind,
         used=limit.in_unit(limit.used),
         maximum=limit.in_unit(limit.maximum),
