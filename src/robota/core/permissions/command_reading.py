@@ -18,13 +18,13 @@ from robota.core.shell.effects import Touch, find_touches, substitute
 from robota.core.shell.grammar import parse_shell
 from robota.core.shell.guess import guess_script
 from robota.core.shell.hazards import find_hazards
-from robota.core.shell.invocations import Invocation, find_invocations, find_steering, walk
+from robota.core.shell.invocations import READ_BY_BASH, Invocation, find_invocations, find_steering, walk
 from robota.core.shell.mentions import find_mentions, set_variables
 from robota.core.shell.programs import load_programs
 from robota.core.shell.script import Command, Script, ShellSyntaxError, plain_word
 
 _REMEMBERED = 1_000  # characters of a command that is worth keeping
-_LOOKED_UP = frozenset({"PATH", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "HOME"})
+_LOOKED_UP = frozenset({"PATH", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "HOME"}) | READ_BY_BASH
 _READ_UNNAMED = {
     "make": frozenset({"Makefile", "makefile", "GNUmakefile"}),
     **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), frozenset({"package.json"})),

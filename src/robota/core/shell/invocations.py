@@ -18,7 +18,7 @@ from robota.core.shell.programs import load_programs, program_name
 from robota.core.shell.runners import Unwrapped, find_way, unwrap
 from robota.core.shell.script import Command, Scope, Script, ShellSyntaxError, Word
 
-_READ_BY_BASH = frozenset({"BASH_ENV", "BASHOPTS", "ENV", "GLOBIGNORE", "PS0", "PS4", "SHELLOPTS"})
+READ_BY_BASH = frozenset({"BASH_ENV", "BASHOPTS", "ENV", "GLOBIGNORE", "PS0", "PS4", "SHELLOPTS"})
 """Variables that mean something to bash itself even when they are set for one command."""
 _PLAIN_VALUE = re.compile(r"(?:[A-Za-z0-9_][\w.,:@%+-]*|(?!file:)[a-z][a-z0-9+.-]*://[\w.,:@%+?&=/-]*)?\Z")
 """What an exported variable may hold without naming a file, an option or a command."""
@@ -113,7 +113,7 @@ def find_steering(script: Script, every: Sequence[Invocation]) -> str | None:
         if each.scripts:
             names.update([name for inner in each.scripts for name in inner.lasting])
         if each.command.assignments:
-            names.update([given.name for given in each.command.assignments if given.name in _READ_BY_BASH])
+            names.update([given.name for given in each.command.assignments if given.name in READ_BY_BASH])
     for name in sorted(names):
         values = script.assigned.get(name, ())
         if is_steering(name) and not (
