@@ -6,8 +6,6 @@ import os
 import posixpath
 import re
 from functools import cached_property
-from itertools import product
-from math import prod
 
 from msgspec.structs import replace
 
@@ -15,15 +13,16 @@ from robota.core.permissions.command_patterns import path_items
 from robota.core.permissions.command_reading import Reading
 from robota.core.permissions.matchers import Call, Hit
 from robota.core.permissions.paths import DeniedPaths, Resolver, in_workspace, is_protected, shorten
-from robota.core.permissions.processes import holds_environment, leave_processes, may_hold_environment
+from robota.core.permissions.processes import leave_processes
 from robota.core.permissions.repositories import find_top
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.started import LANGUAGES
 from robota.core.permissions.subjects import READING_TOOLS
-from robota.core.shell.effects import Touch, found_suffixes, known_path, may_recurse
-from robota.core.shell.expansions import names_set_by_commands, splits
+from robota.core.permissions.variables import find_values
+from robota.core.shell.effects import Touch, found_suffixes, known_path
+from robota.core.shell.expansions import splits
 from robota.core.shell.programs import load_programs
-from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word, plain_word
+from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word
 from robota.core.shell.writes import WHOLE_REPOSITORY, find_possible_writes
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
@@ -33,34 +32,6 @@ _LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
 _COPIES_LINKS = re.compile(
     r"-[a-zA-Z]*[adPRrsl]|--(?:archive|no-dereference|symbolic-link|link|recursive|preserve)"
 )
-_QUOTING = str.maketrans("", "", "'\"\\")
-_ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
-_WIDE = re.compile(r"proc|environ|find|/[^\s/]*[*?\[]")
-_OUTWARD = re.compile(r"proc|environ|/[^\s/]*[*?\[]|\.\.|~|\$|/(?![^\s/])|\bcd\b|\bpushd\b")
-_EMPTY = plain_word("")
-_MAXIMUM_VALUES = 24
-"""Of the words that variables make of one word, as many are looked at."""
-
-
-def _unquote(command: str) -> str:
-    """The letters of a command: `/pr"oc"` spells `/proc`."""
-    quoted = '"' in command or "'" in command or "\\" in command
-    return command.translate(_QUOTING) if quoted else command
-
-
-def may_leave(command: str, cwd: str) -> bool:
-    """Whether anything in a command may lead above the working directory, or that is where processes are."""
-    letters = _unquote(command)
-    hinted = (
-        "/" in letters
-        or ".." in letters
-        or "~" in letters
-        or "cd" in letters
-        or "proc" in letters
-        or "environ" in letters
-        or "pushd" in letters
-    )
-    return (hinted and _OUTWARD.search(letters) is not None) or cwd == "/" or cwd.startswith("/proc")
 
 
 def _is_interpreter(program: str) -> bool:
@@ -71,24 +42,6 @@ def _is_interpreter(program: str) -> bool:
 def _without_globs(word: Word) -> Word:
     pieces: list[Piece] = [(kind, text, True) for kind, text, _ in word.pieces]
     return build_word(pieces, word.raw) if pieces else word
-
-
-def _fill_in(word: Word, values: dict[str, Word]) -> Word | None:
-    """The word with its variables filled in; None where bash would do more with a value."""
-    written = [piece for piece in word.pieces if piece[1]]
-    if len(written) == 1 and written[0][2]:
-        return values[written[0][1]]
-    pieces: list[Piece] = []
-    for kind, text, quoted in word.pieces:
-        if kind != "variable":
-            pieces.append((kind, text, quoted))
-            continue
-        value = values[text]
-        plain = value.literal and set(value.text).isdisjoint(" \t\n*?[")
-        if value.tilde or not (quoted or plain):
-            return None
-        pieces += value.pieces or [("text", value.text, True)]
-    return build_word(pieces, word.raw)
 
 
 def _climb(word: Word, directory: str | None) -> list[tuple[Word, str | None]]:
@@ -273,7 +226,7 @@ class CommandFiles:
         # What is read is judged by the directories that `find` searches.
         if word is FOUND_WORD and (touch.kind == "read" or denied.ends_otherwise(self._found_suffixes)):
             return None
-        if values := self._values_of(word):
+        if values := find_values(word, self._script, self._every):
             made = [replace(touch, word=value, sure=touch.sure and sure) for value, sure in values.items()]
             hits = [self._touch_hit_in(directory, each, denied) for each in made]
             return next((hit for hit in hits if hit is not None), None)
@@ -293,80 +246,6 @@ class CommandFiles:
         ):
             return Hit(touch.part, certain=False, reason="which file it uses is only known when it runs")
         return None
-
-    def _values_of(self, word: Word) -> dict[Word, bool]:
-        """The words that loops and assignments make of a word with variables, and whether they surely do: a
-        variable may be empty where it was not set yet, or for others only. None when not all are known."""
-        names = dict.fromkeys(text for kind, text, _ in word.pieces if kind == "variable")
-        if not names or any(kind not in ("text", "variable") for kind, _, _ in word.pieces):
-            return {}
-        values = [self._known_values(name) for name in names]
-        if not all(values) or prod(len(each) + 1 for each in values) > _MAXIMUM_VALUES:
-            return {}
-        made: dict[Word, bool] = {}
-        for each in product(*([*known, _EMPTY] for known in values)):
-            value = _fill_in(word, dict(zip(names, each, strict=True)))
-            if value is None:
-                return {}
-            if value.text:
-                made.setdefault(value, _EMPTY not in each)
-        return made
-
-    def _known_values(self, name: str) -> list[Word]:
-        set_names = names_set_by_commands(self._script)
-        if name in set_names or "*" in set_names or any(each.scripts for each in self._every):
-            return []
-        values = self._script.assigned.get(name, [])
-        return [] if any(value.computed for value in values) else values
-
-    def shows_environment(self, command: str) -> bool:
-        """Whether a part reads what another process holds: our own environment is not for commands.
-
-        Only for commands that `may_leave`.
-        """
-        letters, place = _unquote(command), self._call.place
-        if "proc" in letters and _ENVIRONMENT.search(letters):
-            return True
-        wide = (
-            _WIDE.search(letters) is not None
-            or ("/" in letters and self._assigns)
-            or place.cwd.startswith("/proc")
-        )
-        if not wide and not any(map(may_recurse, self._every)):
-            return False
-        touches = (*self.touches, *self._reading.mentions) if wide else self.touches
-        return any(
-            self._holds_environment(word, directory, recursive=touch.recursive)
-            for touch in touches
-            if wide or touch.recursive
-            for word in self._values_of(touch.word) or (touch.word,)
-            for directory in touch.directories
-        )
-
-    @property
-    def _assigns(self) -> bool:
-        """Whether the text sets variables, in which a path may be put together."""
-        return bool(self._script.assigned) or any(
-            inner.assigned for each in self._every for inner in each.scripts
-        )
-
-    def _holds_environment(self, word: Word, directory: str | None, *, recursive: bool) -> bool:
-        path = known_path(word, directory, self._home, self._assigned)
-        if path is not None:
-            led = leave_processes(posixpath.normpath(path), directory)[0]
-            if led is None:
-                return False
-            led = posixpath.normpath(led)
-            if recursive or led.endswith("/environ"):  # a link in the workspace may lead there
-                led = os.path.realpath(led)
-            return holds_environment(led, recursive=recursive)
-        written = not word.pieces or any(kind == "text" and text.strip("/") for kind, text, _ in word.pieces)
-        if not written:  # it may be any file, which is not what this is about
-            return False
-        if word.text.endswith("/environ"):
-            return True
-        items = path_items(word, directory, self._home, self._assigned)
-        return may_hold_environment(items, recursive=recursive)
 
     def _unread_hit(self, denied: DeniedPaths, unread: str) -> Hit:
         """In a command that was not understood any word may name a file."""

@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from robota.core.permissions.command_allow import cover_parts, find_redirection_gap, takes_input
-from robota.core.permissions.command_files import CommandFiles, may_leave
+from robota.core.permissions.command_environment import may_leave, shows_environment
+from robota.core.permissions.command_files import CommandFiles
 from robota.core.permissions.command_patterns import (
     Matching,
     ShellPattern,
@@ -112,7 +113,7 @@ class CommandMatcher:
             self._problem is None
             and self._command is not None
             and may_leave(self._command, place.cwd)
-            and self._files.shows_environment(self._command)
+            and shows_environment(self._command, place.cwd, reading)
         ):
             self._problem = "it reaches /proc, which shows the environment of processes"
 
