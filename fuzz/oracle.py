@@ -56,11 +56,13 @@ line="$PWD\037${0##*/}\037"
 for word; do line="$line$word\037"; done
 printf '%s\036' "$line" >> "$ORACLE_LOG"
 """
+# What separates words is not in the function itself, whose text `$(declare)` hands on.
 PRELUDE = """enable -n echo kill suspend true false
+_word='\037' _end='\036'
 command_not_found_handle() {
-  local line="$(builtin pwd)\037" word
-  for word; do line="$line$word\037"; done
-  builtin printf '%s\036' "$line" >> "$ORACLE_LOG"; return 1; }
+  local line="$(builtin pwd)$_word" word
+  for word; do line="$line$word$_word"; done
+  builtin printf '%s' "$line$_end" >> "$ORACLE_LOG"; return 1; }
 ulimit -f 64 -t 2
 trap 'builtin mapfile -d "\036" _started < "$ORACLE_LOG"
 [ "$((_count += 1))" -gt 60 -o "${#_started[@]}" -gt 20 ] && builtin exit' DEBUG
