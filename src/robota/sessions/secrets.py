@@ -57,18 +57,15 @@ class _Door:
     def __init__(self) -> None:
         self.sessions: WeakSet[SessionSecrets] = WeakSet()
         self._passed = 0
-        self._factory: Callable[..., logging.LogRecord] | None = None
+        self.factory: Callable[..., logging.LogRecord] | None = None
 
-    def stand(self) -> None:
-        """Be in the way of all records; a program may have set a factory of its own meanwhile."""
-        factory = logging.getLogRecordFactory()
-        if factory is self._factory:
-            return
+    def stand_before(self, factory: Callable[..., logging.LogRecord]) -> None:
+        """Be in the way of all records."""
         passed = self._passed
         factory("", 0, "", 0, "", (), None)
         if self._passed == passed:  # it does not call ours
-            self._factory = partial(self._make, factory)
-            logging.setLogRecordFactory(self._factory)
+            self.factory = partial(self._make, factory)
+            logging.setLogRecordFactory(self.factory)
 
     def _make(self, factory: Callable[..., logging.LogRecord], *args: Any, **more: Any) -> logging.LogRecord:
         record = factory(*args, **more)
@@ -99,5 +96,7 @@ _DOOR = _Door()
 
 def guard_log_records(secrets: SessionSecrets) -> None:
     """Have records of `robota.*` without these secrets, as long as the session lives."""
-    _DOOR.stand()
+    factory = logging.getLogRecordFactory()
+    if factory is not _DOOR.factory:  # a program may have set its own meanwhile
+        _DOOR.stand_before(factory)
     _DOOR.sessions.add(secrets)
