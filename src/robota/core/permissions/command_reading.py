@@ -127,7 +127,8 @@ class Reading(Struct, eq=False, gc=False):
         return self.names
 
     def _runs_written(self, invocation: Invocation) -> bool:
-        if not _LOOKED_UP.isdisjoint(variable for variable, _ in set_variables(invocation)):
+        given = set_variables(invocation)
+        if given and not _LOOKED_UP.isdisjoint([variable for variable, _ in given]):
             return True
         name, words = invocation.program, invocation.words
         files = _READ_UNNAMED.get(name, frozenset())

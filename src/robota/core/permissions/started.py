@@ -87,8 +87,10 @@ def find_sources(invocations: Sequence[Invocation]) -> Iterator[tuple[str, str]]
 
 
 def _find_sources(invocation: Invocation) -> list[str]:
-    steers = load_programs().is_steering
-    sources = [value.text for name, value in set_variables(invocation) if value.literal and steers(name)]
+    sources: list[str] = []
+    if given := set_variables(invocation):
+        steers = load_programs().is_steering
+        sources = [value.text for name, value in given if value.literal and steers(name)]
     options = None if invocation.computed else find_options(invocation.program)
     hazards = () if options is None else invocation.hazards
     if options is None or not hazards:

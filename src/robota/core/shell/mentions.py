@@ -260,6 +260,8 @@ def told_by_options(invocation: Invocation) -> Iterator[Word]:
 
 def set_variables(invocation: Invocation) -> list[tuple[str, Word]]:
     """What is set for a command alone, before it or by `env` and `sudo`."""
+    if not invocation.command.assignments and invocation.unwrapped is None:
+        return []
     found = [(each.name, each.value) for each in invocation.command.assignments]
     runner = load_programs().runners.get(invocation.program)
     for word in own_words(invocation) if runner is not None and runner.assignments else ():
