@@ -102,7 +102,8 @@ class CommandMatcher:
         self._call = call
         place, command = call.place, call.arguments.get("command")
         self._command = command if isinstance(command, str) else None
-        directory, unknown = _find_directory(call)
+        given = not _DIRECTORIES.isdisjoint(call.arguments)
+        directory, unknown = _find_directory(call) if given else (place.cwd, None)
         self._reading = reading = read_command(self._command or "", directory, place.home, place.cwd)
         self._every = reading.every
         self._opened: CommandFiles | None = None
@@ -286,9 +287,7 @@ def _varies(invocation: Invocation, *, fed: bool) -> bool:
 
 
 def _find_directory(call: Call) -> tuple[str | None, str | None]:
-    """Where the command starts, or what is wrong with that."""
-    if _DIRECTORIES.isdisjoint(call.arguments):
-        return call.place.cwd, None
+    """Where a command starts that says so itself, or what is wrong with that."""
     for name in ("workingDirectory", "working_directory", "cwd"):
         value = call.arguments.get(name)
         if value is not None:

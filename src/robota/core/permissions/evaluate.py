@@ -234,7 +234,7 @@ def _apply_allow(
     """Allow rules cover the call itself, never what its tool declares; the mode must reach both."""
     cover = matcher.cover()
     if not isinstance(cover, Gap):
-        return PermissionExplanation("auto", cover.rule, cover.part, f"The rule {cover.rule} allows it.")
+        return _explain_cover(cover.rule, cover.part)
     if by_mode == "auto":
         gaps = (each.mode_gap() for each in (matcher, *declared) if isinstance(each, FileMatcher))
         gap = next(filter(None, gaps), None)
@@ -244,6 +244,12 @@ def _apply_allow(
     named = cover.part is not None and call.allow.rules
     reason = _explain_gap(cover) if named else _explain_mode(call, by_mode)
     return PermissionExplanation(by_mode, None, cover.part, reason)
+
+
+@lru_cache(maxsize=256)
+def _explain_cover(rule: str, part: str | None) -> PermissionExplanation:
+    """Most answers, and few different ones."""
+    return PermissionExplanation("auto", rule, part, f"The rule {rule} allows it.")
 
 
 def _explain_mode(call: Call, decision: PermissionDecision) -> str:

@@ -176,13 +176,14 @@ def load_rules(rules: object, kind: RuleKind) -> RuleSet:
     """Every usable rule, and every problem with the others."""
     if rules is None or rules == ():
         return NO_RULES
-    if isinstance(rules, str):
-        rules = (rules,)
-    if not isinstance(rules, (tuple, list)) and (
-        not isinstance(rules, Iterable) or isinstance(rules, (Mapping, bytes))
-    ):
+    if type(rules) is list or type(rules) is tuple:
+        given = tuple(rules)
+    elif isinstance(rules, str):
+        given = (rules,)
+    elif isinstance(rules, Iterable) and not isinstance(rules, (Mapping, bytes)):
+        given = tuple(rules)
+    else:
         return RuleSet(problems=(RuleProblem(0, repr(rules), "rules are given as a list of strings", None),))
-    given = tuple(rules)
     try:
         return _parse_texts(given, kind)
     except TypeError:  # something in it that is no text and cannot be looked up either
