@@ -184,19 +184,22 @@ def test_a_tool_of_a_server_says_what_may_run(tmp_path: Path) -> None:
     servers = json.dumps({"mcpServers": {"desk": definition()}})
     hidden = ("--disallowedTools", "mcp__desk__approve")  # for the model; it is asked all the same
     arguments = ("--mcp-config", servers, "--permission-prompt-tool", "mcp__desk__approve", *hidden)
-    calls = [call("Bash", command=command) for command in ("touch made", "touch other", "touch odd")]
+    commands = ("touch made", "touch other", "touch odd", "touch vague")
+    calls = [call("Bash", command=command) for command in commands]
     with ModelServer(calls, "Done.").in_thread() as server:
         done = robota("-p", "go", *arguments, "--output-format", "json", cwd=tmp_path, server=server)
-        told = [message["content"] for message in model_requests(server)[1].body["messages"][-3:]]
+        told = [message["content"] for message in model_requests(server)[1].body["messages"][-4:]]
 
     (result,) = frames(done.stdout)
     assert done.returncode == 3
     assert (result["subtype"], result["is_error"]) == ("success", False)
     assert {path.name for path in tmp_path.iterdir()} >= {"made", "twice"}
-    assert not (tmp_path / "other").exists()
+    assert not [name for name in ("other", "vague") if (tmp_path / name).exists()]
     assert "not touch other, call_Bash_2" in told[1]
     assert "is no JSON object" in told[2]
-    assert [each["tool_use_id"] for each in result["permission_denials"]] == ["call_Bash_2", "call_Bash_3"]
+    assert "the `behavior` 'Allow', which is neither allow nor deny" in told[3]
+    denied = [each["tool_use_id"] for each in result["permission_denials"]]
+    assert denied == ["call_Bash_2", "call_Bash_3", "call_Bash_4"]
 
 
 def test_in_the_mode_that_asks_nothing_no_tool_is_asked(tmp_path: Path) -> None:

@@ -184,6 +184,8 @@ class Server:
                 verdict = {"behavior": "deny", "message": f"not {command}, {given['tool_use_id']}"}
                 if "made" in command:
                     verdict = {"behavior": "allow", "updatedInput": {"command": f"{command} twice"}}
+                if "vague" in command:
+                    verdict = {"behavior": "Allow"}
                 self.answer(id, text("perhaps" if "odd" in command else json.dumps(verdict)))
             case "refuse":
                 self.answer(id, text("I would rather not.") | {"isError": True})

@@ -63,6 +63,9 @@ class PermissionTool:
         if not isinstance(answer, dict):
             said = result.error or "its answer is no JSON object"
             return {"message": f"The permission tool {self._name} failed: {said}"}
+        if answer.get("behavior") not in ("allow", "deny"):
+            wrong = f"The permission tool {self._name} answers with the `behavior` {answer.get('behavior')!r}"
+            return {"message": f"{wrong}, which is neither allow nor deny."}
         return answer
 
     def _find(self) -> McpTool | None:
