@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from robota.core.shell.flat import read_flat
 from robota.core.shell.lexer import Reader, is_readable, read_assignment, read_quoted_piece, read_word
+from robota.core.shell.programs import BUILTINS, load_programs
 from robota.core.shell.script import (
     Assignment,
     Command,
@@ -395,7 +396,9 @@ def _add_command(
 
 
 def _check_timed(words: list[Word]) -> None:
-    """After the keyword `time`, words are read as at the beginning of a command."""
+    """After the keyword `time`, words are read as at the beginning of a command, and a builtin changes the
+    shell itself."""
+    changing = {"command"} | BUILTINS | load_programs().setters
     rest = [word.raw for word in words[1:4]]
     for option in ("-p", "--"):
         if rest[:1] == [option]:
@@ -403,7 +406,7 @@ def _check_timed(words: list[Word]) -> None:
     if rest and rest[0].startswith("-"):
         raise ShellSyntaxError(f"`{rest[0]}` after `time`")  # a program of that name
     for word in words[1:4]:
-        if "=" in word.raw or "[" in word.raw or _KEYWORD.fullmatch(word.raw):
+        if "=" in word.raw or "[" in word.raw or _KEYWORD.fullmatch(word.raw) or word.text in changing:
             raise ShellSyntaxError(f"`{word.raw}` after `time`")
 
 
