@@ -215,6 +215,29 @@ def test_questions_of_the_model_are_numbered(tmp_path: Path) -> None:
     assert "fig" not in answer
 
 
+@pytest.mark.parametrize(("typed", "fruit"), [("1,2,9", ""), ("2 4", ""), ("1 3", "plum"), ("1999", "1999")])
+def test_numbers_of_which_one_is_no_choice_are_asked_for_again(
+    tmp_path: Path, typed: str, fruit: str
+) -> None:
+    """`fruit` is what the first line answers; a number alone may be the user's own words."""
+    asked = [{"question": "Which fruit?", "options": ["plum", "fig", "nut"], "multiSelect": True}]
+    with ModelServer([call("AskUserQuestion", questions=asked)], "Good.").in_thread() as server:
+        terminal = open_terminal(tmp_path, server)
+        terminal.type("go\n")
+        terminal.wait_for("[1-4] ")
+        terminal.type(f"{typed}\n")
+        if not fruit:
+            terminal.wait_for("That is not one of the choices.")
+            terminal.wait_for("[1-4] ")
+            terminal.type("3\n")
+        terminal.wait_for("Good.")
+        leave(terminal)
+        answer = said(server)
+
+    assert (fruit or "nut") in answer
+    assert typed == fruit or typed not in answer
+
+
 def test_a_plan_is_shown_and_approved(tmp_path: Path) -> None:
     script = [call("ExitPlanMode", plan="1. Touch *one*\n2. Rest")], [call("Bash", command="true")], "Done."
     with ModelServer(*script).in_thread() as server:

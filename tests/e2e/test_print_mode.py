@@ -206,7 +206,9 @@ def test_output_that_cannot_be_written_causes_no_traceback(
     assert (done.returncode == 0) == (said == "")
 
 
-@pytest.mark.parametrize("arguments", ["--version", "--help", "config show", "doctor --offline"])
+@pytest.mark.parametrize(
+    "arguments", ["--version", "--help", "config show", "doctor --offline", "permissions why ls"]
+)
 def test_a_full_disk_is_named_whatever_was_printed(tmp_path: Path, arguments: str) -> None:
     with open("/dev/full", "w") as full:
         streams = subprocess.DEVNULL, full, subprocess.PIPE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,8 @@ from tests.support.command import model_requests, robota
 from tests.support.scripted_gguf import write_scripted_gguf
 from tests.support.terminal import Terminal
 
+from robota import InteractiveSession
+from robota.testing import ScriptedProvider
 from robota.testing.model_server import ModelServer
 
 KEY = "key-that-nobody-may-show-4711"
@@ -174,6 +177,37 @@ def test_the_doctor_finds_nothing_broken_in_a_directory_that_is_not_trusted_yet(
     assert "FAIL" not in done.stdout
     assert done.stdout.count("is not trusted") == 1
     assert "      robota, which asks; or robota --trust for one call\n" in done.stdout
+
+
+async def trust(project: Path, home: Path) -> None:
+    variables = {"HOME": str(home), "ROBOTA_HOME": str(home)}
+    async with InteractiveSession(cwd=project, provider=ScriptedProvider(), environment=variables) as session:
+        await session.ready()
+        session.describe_trust()
+        await session.trust_project()
+
+
+@pytest.mark.parametrize("directory", [".claude", ".robota"])
+def test_a_status_line_of_a_project_is_a_note_of_the_doctor_and_no_notice(
+    project: Path, home: Path, directory: str
+) -> None:
+    line = {"type": "command", "command": "touch status-ran"}
+    (project / directory).mkdir()
+    (project / directory / "settings.json").write_text(
+        json.dumps({"statusLine": line, "notifications": "bell", "keybindings": {"abort": "c-x"}})
+    )
+    asyncio.run(trust(project, home))
+    with ModelServer("Hello.").in_thread() as server:
+        examined = robota("doctor", cwd=project, server=server, ROBOTA_HOME=str(home))
+        done = robota("-p", "x", cwd=project, server=server, ROBOTA_HOME=str(home))
+
+    assert examined.returncode == 0, examined.stdout
+    for name in ("statusLine", "notifications", "keybindings"):
+        assert f":1: {name}: a project may not choose this" in examined.stdout
+    assert "FAIL" not in examined.stdout
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+    assert "may not choose" not in done.stderr
+    assert not (project / "status-ran").exists()
 
 
 def test_the_doctor_goes_on_when_the_settings_cannot_be_read(project: Path, home: Path) -> None:

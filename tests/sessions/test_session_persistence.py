@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 from tests.sessions.live_session import Studio, fired, listen_to, run
+from tests.support.session_options import resume_session
 
 from robota.core.errors import ConfigurationError, PromptBlockedError, ValidationError
 from robota.core.messages import AssistantMessage, HistoryEntry, ToolMessage, UserMessage
 from robota.sessions.journal.port import JournalError, SessionLockedError
+from robota.sessions.options import SessionOptions
 from robota.sessions.permissions.live_rules import PermissionRules
 from robota.sessions.replay.session_replay import replay_session
+from robota.sessions.start import restore
 from robota.sessions.store.session_store import SessionStore
-from robota.testing import call
+from robota.testing import ScriptedProvider, call
 
 pytestmark = pytest.mark.anyio
 
@@ -182,6 +185,19 @@ async def test_what_is_changed_on_a_resumed_session_before_it_is_used_survives(t
     await second.session.run("second")
 
     assert (second.restored().name, second.restored().model) == ("new", "large")
+
+
+async def test_a_name_that_a_session_is_resumed_with_needs_no_prompt(tmp_path: Path) -> None:
+    first = Studio(tmp_path, "one", name="old")
+    await first.session.run("first")
+    await first.session.shutdown()
+
+    store = SessionStore(first.kept)
+    second = resume_session(store, "s-1", provider=ScriptedProvider(), options=SessionOptions(name="new"))
+    await second.shutdown()
+
+    assert restore(store, "s-1").name == "new"
+    assert [each.name for each in store.list()] == ["new"]
 
 
 async def test_a_name_can_be_taken_away(tmp_path: Path) -> None:

@@ -55,6 +55,23 @@ def test_a_wide_character_that_does_not_fit_goes_to_the_next_line() -> None:
     assert wrap("漢字漢", 5) == ["漢字", "漢"]
 
 
+@pytest.mark.parametrize(
+    ("line", "rows"),
+    [
+        ("aaaa    bbbb", ["aaaa", "bbbb"]),
+        ("aa  bbbb", ["aa", "bbbb"]),
+        ("aaa      b", ["aaa", "b"]),
+        ("漢字    漢字", ["漢字", "漢字"]),
+        ("aaaa    ", ["aaaa"]),
+        ("        aa", ["aa"]),
+        ("        ", [""]),
+        (" a bcd", [" a", "bcd"]),
+    ],
+)
+def test_blanks_at_the_edge_make_no_rows_of_their_own(line: str, rows: list[str]) -> None:
+    assert wrap_line(line, 4) == rows
+
+
 def test_measuring_text_remembers_letters_and_no_texts() -> None:
     known = prompt_toolkit.utils._CHAR_SIZES_CACHE
     for number in range(50):

@@ -129,7 +129,9 @@ async def _look_at_project(places: Places) -> list[Finding]:
             return [Finding("fail", f"No session can be made here: {error}")]
         trust = session.project.trust
         found = [  # that nothing acts before it is trusted is as it should be: a note below
-            Finding("fail", str(problem)) for problem in session.problems if problem.message != trust.notice
+            Finding("note" if problem.harmless else "fail", str(problem))
+            for problem in session.problems
+            if problem.message != trust.notice
         ]
         if trust.asks:
             wants = f"{places.shown(places.cwd)} is not trusted: what its files want does not act"

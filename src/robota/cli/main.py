@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from robota.cli.module_cache import ModuleCache
 
 WRONG_USAGE = 2
+SIGNALLED = 128
+"""And the number of the signal: the exit code of what a signal ended."""
 WORDS_OF_OTHERS = {
     "help": "--help",
     "version": "--version",
@@ -42,7 +44,7 @@ def run(signals: Signals, cache: ModuleCache | None) -> None:
     except UsageError as error:
         code = _refuse(arguments, str(error), WRONG_USAGE)
     except Signalled as cause:
-        code = 128 + cause.number
+        code = SIGNALLED + cause.number
     except BrokenPipeError:
         code = 1  # the reader of our output is gone; there is nobody to tell
     except OSError as error:
@@ -196,7 +198,7 @@ def _leave(code: int, cache: ModuleCache | None) -> None:
         except OSError as error:
             if not isinstance(error, BrokenPipeError):
                 _fail(f"The output could not be written: {error.strerror}.")
-            code = code or 1
+            code = code if code > SIGNALLED else 1  # whatever it was to say, nobody was told
     if cache is not None:
         cache.update()
     gc.freeze()  # or Python looks through everything for cycles once more

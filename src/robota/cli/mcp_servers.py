@@ -112,7 +112,8 @@ def login(name: str) -> None:
 def _load() -> Project:
     project = load_project(ProjectOptions(places=find_places()))
     for problem in project.problems:
-        print(problem, file=sys.stderr)
+        if not problem.harmless:
+            print(problem, file=sys.stderr)
     return project
 
 

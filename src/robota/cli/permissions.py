@@ -167,5 +167,6 @@ def make_judge(settings: str, mode: str | None) -> Judge:
     places = find_places()
     project = load_project(ProjectOptions(places=places, flags=flags, given=settings, environment=os.environ))
     for problem in project.settings.problems:
-        print(problem, file=sys.stderr)
+        if not problem.harmless:
+            print(problem, file=sys.stderr)
     return Judge(project.settings, places)

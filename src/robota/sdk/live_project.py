@@ -204,7 +204,7 @@ class LiveProject:
         if problems is not self._looked_through:
             self._looked_through = problems
             for problem in problems:
-                if problem not in self._told:
+                if problem not in self._told and not problem.harmless:
                     self._told.add(problem)
                     self._notice(str(problem))
 

@@ -18,6 +18,8 @@ class Problem(Struct, frozen=True):
     """Counted from 1; 0 when no single line is to blame."""
     subject: str = ""
     """The key, rule, skill or agent that it is about."""
+    harmless: bool = False
+    """Only the look of a terminal is another: for those who ask what is wrong, and no notice."""
 
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source

@@ -39,7 +39,7 @@ _SPELLINGS: dict[str, ProfileField] = {
 _SECRET_HEADERS = ("authorization", "key", "token", "secret", "cookie")
 _CREDENTIALS = {"api_key": "a key", "base_url": "a base URL"}
 _PLACES: dict[SettingLayer, str] = {
-    "flags": "the command line",
+    "flags": "the settings of this session",
     "environment": "the environment",
     "user": "your own settings",
     "project": "the settings of this project",

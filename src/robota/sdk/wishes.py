@@ -38,7 +38,7 @@ SettingsFile: TypeAlias = tuple[str, Mapping[str, Json]]
 _TITLES: Mapping[WishKind, str] = {
     "hooks": "Hooks that run by themselves",
     "servers": "MCP servers",
-    "commands": "Other commands",
+    "commands": "Other commands (never run here, trusted or not)",
     "plugins": "Plugins and where they come from",
     "allow": "Rules that let tools run without a question",
     "directories": "More directories to work in",

@@ -81,6 +81,8 @@ def take_up(session: Session, start: SessionStart) -> None:
     session.inbox.learn(start.inbox)
     session.kept.values |= start.kept
     session.log.catch_up = partial(catch_up, session, start.name)
+    if session.name != start.name:  # it counts without a prompt too, as if it were named now
+        session.log.used = True
 
 
 def catch_up(session: Session, old_name: str | None, start: SessionStart) -> None:

@@ -28,6 +28,8 @@ def wrap_line(line: str, width: int) -> list[str]:
     start = used = 0
     blank, inked = -1, False
     for at, letter in enumerate(line):
+        if at < start:  # a blank where the line was cut
+            continue
         cells = get_cwidth(letter)
         if letter != " ":
             inked = True
@@ -35,13 +37,22 @@ def wrap_line(line: str, width: int) -> list[str]:
             blank = at
         if used + cells > width and at > start:
             cut = blank + 1 if blank > start else at
-            pieces.append(line[start:cut].rstrip())
-            start, blank = cut, -1
-            used, inked = count_cells(line[start:at]), at >= cut
-            if cut > at:  # the blank itself was too much
+            if piece := line[start:cut].rstrip():
+                pieces.append(piece)
+            start, blank = _skip_blanks(line, cut), -1
+            if start > at:
+                used = 0
                 continue
+            used = count_cells(line[start:at])
         used += cells
-    return [*pieces, line[start:]]
+    rest = line[start:]
+    return [*pieces, rest] if rest or not pieces else pieces
+
+
+def _skip_blanks(line: str, at: int) -> int:
+    while line[at : at + 1] == " ":
+        at += 1
+    return at
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -51,9 +51,13 @@ class LineDialogs:
         if not line:
             return dialog.escape if dialog.closable else dialog.options[dialog.at].value
         if dialog.many:
-            chosen = [_find(dialog, part.strip()) for part in line.split(",")]
+            numbers = line.replace(",", " ").split()
+            are_numbers = all(map(_is_number, numbers))
+            chosen = [_find(dialog, part.strip()) for part in (numbers if are_numbers else line.split(","))]
             if all(each is not None and not each.entry for each in chosen):
                 return [each.value for each in chosen if each is not None]
+            if are_numbers and len(numbers) > 1 and any(chosen):
+                return _NONE  # a slip, and no words of the user's own
         option = _find(dialog, line)
         own = next((each for each in dialog.options if each.entry and each.key == "o"), None)
         if option is None:
@@ -87,9 +91,13 @@ def _choices(dialog: Dialog) -> str:
     return "/".join(letters)
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def _find(dialog: Dialog, line: str) -> Option | None:
     """The option that is meant: its number, its letter, yes or no; in a long list, words that only it has."""
-    if line.isascii() and line.isdigit():
+    if _is_number(line):
         return dialog.options[int(line) - 1] if 0 < int(line) <= len(dialog.options) else None
     if dialog.filtered:
         dialog.needle = line

@@ -247,3 +247,28 @@ async def test_problems_are_told_once_as_notices_and_by_the_doctor(project: Path
         assert doctor is not None
         assert str(path) in doctor.message
         assert "langauge" in doctor.message
+
+
+async def test_what_a_program_gives_is_named_in_its_own_words(project: Path) -> None:
+    agents = {
+        "a": {"description": "Helps.", "promt": "You help."},
+        "b": {"descripton": "Helps.", "prompt": "You help."},
+        "c": {"description": "Helps."},
+    }
+    async with trusted(
+        project, settings={"permisions": {}}, mcp_servers={"files": {}}, agents=agents
+    ) as session:
+        await session.ready()
+        told = [str(problem) for problem in session.problems]
+
+    assert told == [
+        "the settings of this session: permisions: there is no such setting; did you mean 'permissions'?",
+        "the agents of this session: a: There is no `prompt`, which would be its instructions; "
+        "did you mean it by `promt`? The agent is not offered.",
+        "the agents of this session: b: There is no `description`, by which a model could choose it; "
+        "did you mean it by `descripton`? The agent is not offered.",
+        "the agents of this session: c: There is no `prompt`, which would be its instructions. "
+        "The agent is not offered.",
+        "the MCP servers of this session: MCP server files: It has neither `command` nor `url`. "
+        "It is left out.",
+    ]

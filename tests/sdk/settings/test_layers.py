@@ -29,7 +29,7 @@ def test_the_highest_of_the_six_layers_decides(house: House, highest: int) -> No
     settings = house.load(**options)
 
     expected = ORDER[highest]
-    origin = {"flags": "the command line", "environment": "the environment"}
+    origin = {"flags": "the settings of this session", "environment": "the environment"}
     assert settings.language == expected
     assert settings.origins["language"] == (origin.get(expected) or str(house.path(expected)),)
     assert settings.problems == ()

@@ -245,11 +245,23 @@ class _Reader(Struct):
         self.problems.append(Problem(self.path, message, line, subject))
 
     def _find_obstacle(self, name: str) -> str:
+        is_file = self.path != INLINE
         if not self.document.text("description"):
-            return "There is no `description:` in the head of the file, by which a model could choose it."
+            where = "`description:` in the head of the file" if is_file else "`description`"
+            return f"There is no {where}, by which a model could choose it{self._find_meant('description')}"
         if ":" in name:
             return "Its name has a colon, which belongs to the agents of plugins."
-        return "" if self.document.body.strip() else "There are no instructions below the head of the file."
+        if self.document.body.strip():
+            return ""
+        if is_file:
+            return "There are no instructions below the head of the file."
+        return f"There is no `prompt`, which would be its instructions{self._find_meant('prompt')}"
+
+    def _find_meant(self, key: str) -> str:
+        """The end of a sentence about a key that is missing: where it may be misspelt."""
+        unknown = (each for each in self.document.fields if each not in (*_READ, *_NOT_HERE))
+        misspelt = next((each for each in unknown if nearest(each, (key,), 0.8)), None)
+        return f"; did you mean it by `{misspelt}`?" if misspelt else "."
 
     def _read_hooks(self, name: str) -> HooksConfig | None:
         """`None` if what is written there cannot be used: hooks may be what guards the agent."""

@@ -38,7 +38,7 @@ class ServerSources(Struct, frozen=True, kw_only=True):
     file: Json = None
     """The table of `.mcp.json`, as it was when the user's trust was looked at."""
     given: Mapping[str, Json] | None = None
-    """Of the command line, above all files."""
+    """Of the command line or a program, above all files."""
     strict: bool = False
     """Whether only those count."""
     more: tuple[ServerDefinition, ...] = ()
@@ -77,7 +77,7 @@ def _read(sources: ServerSources, table: tuple[Json, str, ServerScope]) -> ReadS
 
 def _list_tables(sources: ServerSources) -> Iterator[tuple[Json, str, ServerScope]]:
     if sources.given:
-        yield dict(sources.given), "--mcp-config", "flag"
+        yield dict(sources.given), "the MCP servers of this session", "flag"
     if sources.strict:
         return
     layers = [layer for layer in sources.layers if sources.trusted or not layer.of_project]

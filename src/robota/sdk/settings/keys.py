@@ -49,6 +49,8 @@ class Key(Struct, frozen=True, kw_only=True):
     merge: MergeRule = "override"
     user_only: bool = False
     """Whether a project's files may not set it, trusted or not."""
+    of_terminal: bool = False
+    """Whether it is about a terminal alone, so that nothing is amiss where a project sets it for others."""
     not_from_project: tuple[Json, ...] = ()
     """Values that a project's files may not choose, because they loosen what guards the user."""
     if_unusable: Json = None
@@ -115,12 +117,14 @@ TABLE: tuple[Key, ...] = (
         kind=table_of({"anyOf": [TEXT, TEXTS]}),
         merge="deep",
         user_only=True,
+        of_terminal=True,
         about="Keys for each action, as in docs/terminal.md.",
     ),
     Key(
         name="statusLine",
         kind={"type": "object", "properties": {"command": TEXT}, "required": ["command"]},
         user_only=True,
+        of_terminal=True,
         about="A command whose output is the status line; it gets session data on standard input.",
     ),
     Key(
@@ -128,6 +132,7 @@ TABLE: tuple[Key, ...] = (
         kind=choice("off", "bell", "osc9"),
         default="off",
         user_only=True,
+        of_terminal=True,
         about="How the terminal signals that a turn has ended or a question is open.",
     ),
     Key(

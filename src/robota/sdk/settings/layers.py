@@ -85,7 +85,7 @@ def read_layers(
     `given` is JSON or the path of a file that somebody named; `kept` counts in the place of files."""
     wanted = SOURCES if sources is None else _check_sources(sources)
     found: list[Layer | None] = [
-        Layer(name="flags", path="the command line", values=flags) if flags else None,
+        Layer(name="flags", path="the settings of this session", values=flags) if flags else None,
         read_given(given, places.cwd) if given else None,
         _read_environment(environment),
     ]

@@ -54,12 +54,14 @@ class Merged(Struct, kw_only=True):
     problems: list[Problem] = field(default_factory=list)
     _told: dict[str, int] = field(default_factory=dict)
 
-    def report(self, layer: Layer, path: tuple[str | int, ...], message: str) -> None:
+    def report(
+        self, layer: Layer, path: tuple[str | int, ...], message: str, *, harmless: bool = False
+    ) -> None:
         told = self._told.get(layer.path, 0)
         self._told[layer.path] = told + 1
         if told < MAX_PROBLEMS:
             line, subject = layer.line(*path) if path else 0, _show_path(path)
-            self.problems.append(Problem(layer.path, make_printable(message), line=line, subject=subject))
+            self.problems.append(Problem(layer.path, make_printable(message), line, subject, harmless))
         elif told == MAX_PROBLEMS:
             self.problems.append(Problem(layer.path, "there is more that is wrong with this file."))
 
@@ -223,7 +225,8 @@ def _restrict(key: Key, value: Json, path: tuple[str, ...], layer: Layer, merged
             for name, profile in profiles.items()
         }
     for each in refused:
-        merged.report(layer, each, "a project may not choose this; put it into your own settings.")
+        told = "a project may not choose this; put it into your own settings."
+        merged.report(layer, each, told, harmless=key.of_terminal)
     return value
 
 
