@@ -17,6 +17,7 @@ from robota.sessions.redaction.places import (
     states_alone,
     states_text,
     states_word,
+    states_words,
 )
 from robota.sessions.redaction.rules import (
     REDACTED,
@@ -260,12 +261,18 @@ def _decide_variable(place: Place, ahead: str, ends: bool) -> Decision | None:
         return _decide_parameter(place, value, len(whole))
     rest = ahead[len(value) :]
     if not states_word(place, value, rest):
-        return None
+        words = _WORDS.match(ahead)
+        return take(words) if words and states_words(place, words["secret"]) else None
     if place.lead.endswith(";") and (more := _SPACED_VALUE.match(rest)):
         return 0, len(value) + more.end(), None, REDACTED
     if whole == ahead and not (ends and value != whole):
         return 0, len(ahead), _VALUE_TAIL, REDACTED
     return 0, len(value), None, REDACTED
+
+
+_WORDS = lazy_pattern(
+    r"(?P<secret>[^\s\"'`\\<>;,#=:(){}]+(?: [^\s\"'`\\<>;,#=:(){}]+){1,6})[ \t]*(?:\r?\n|\Z|[ \t][;#])"
+)
 
 
 def _decide_list(ahead: str) -> Decision | None:
