@@ -142,13 +142,13 @@ _FLAG = (
 def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     """The options of one letter, which mean a password in some programs only."""
     line = _command(before)
-    letter = line.rstrip(" ")[-1:]
+    letter = line.rstrip(" =")[-1:]
     client = letter in "uUa" and (_CLIENT.search(line) or (letter == "U" and _WINDOWS.search(line)))
     if client and "-A bearer" in line:
         return next_word(before, ahead, ends)
     if client or line.endswith("-auth ") or (letter == "u" and "lftp " in line):
         return _login(before, ahead, ends)
-    glued = not line.endswith(" ")
+    glued = not line.endswith((" ", "="))
     if not glued and letter == "p" and _ASKING.search(line):
         return None
     if not glued and _USER_BEFORE.search(line):
@@ -194,7 +194,7 @@ _PROGRAMS = {
     "a": lazy_pattern(r"\bredis-cli\s"),
     "w": lazy_pattern(r"\b(?:ldap(?:search|modify|add|delete|whoami|passwd)|security add-\w+-password)\s"),
     "N": lazy_pattern(r"\bssh-keygen\s"),
-    "t": lazy_pattern(r"\b(?:influx|codecov(?:\.io/bash\))?)\s"),
+    "t": lazy_pattern(r"\b(?:influx|codecov(?:cli|\.io/bash\))?)\s"),
     "b": lazy_pattern(r"\b(?:curl|gh secret set)\s"),
     **dict.fromkeys("AXc", lazy_pattern(r"\bsnmp[a-z]{3,9}\s")),
 }
@@ -278,7 +278,7 @@ def _encoded(before: str, ahead: str, ends: bool) -> Decision | None:
     return decision if _MIXED.match(ahead, decision[0], decision[1]) else None
 
 
-_MIXED = lazy_pattern(r"(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z!@#$%^&*])[^:/]+\Z")
+_MIXED = lazy_pattern(r"(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z!@#$%^&*])[^:/]{7,}\Z")
 
 
 def _logged_in(before: str, ahead: str, ends: bool) -> Decision | None:
@@ -357,7 +357,7 @@ COMMANDS: tuple[Rule, ...] = (
     Rule(" -", rf"(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
     Rule(
         " -",
-        r"(?:(?:auth(?= )|[uUabkpPwNAXct])(?= ?[^\s-])(?: |(?<=-[pPubw]))"
+        r"(?:(?:auth(?= )|[uUabkpPwNAXct])(?= ?[^\s-])(?: |(?<=-t)=|(?<=-[pPubw]))"
         r"|[A-Za-z]{1,5}[uUPw] (?=[^\s-])|xw(?=\S))",
         _letter,
     ),

@@ -320,7 +320,9 @@ def _decide_spoken(name: str, lead: str, ahead: str) -> Decision | None:
 def _decide_exchanged(name: str, lead: str, ahead: str) -> Decision | None:
     """`changed the password from old to new`"""
     found = _EXCHANGED.match(ahead)
-    if found is None or not (_PASSWORD.search(name) and _EXCHANGES.search(lead[-60:])):
+    if found is None or not _PASSWORD.search(name):
+        return None
+    if not found["passive"] and not _EXCHANGES.search(lead[-60:]):
         return None
     texts = [text for text in (found["old"], found["new"]) if text]
     chosen = any(looks_chosen(text) and has_digit(text) and not is_stand_in(text) for text in texts)
@@ -330,7 +332,8 @@ def _decide_exchanged(name: str, lead: str, ahead: str) -> Decision | None:
 _EXCHANGES = lazy_pattern(r"(?i)\b(?:chang|rotat|updat|reset|switch)\w* (?:[\w'@.]+ ){0,4}\Z")
 _WORD = r"[^\s\"'`\\,;()<>-]{1,60}"
 _EXCHANGED = lazy_pattern(
-    rf"[ \t](?:from (?=\S+ to )|to )(?P<secret>(?:(?<=from )(?P<old>{_WORD}) to )?(?P<new>{_WORD}?))"
+    r"[ \t](?:(?P<passive>(?:(?:was|is|has been) )?(?:changed|reset) )?from (?=\S+ to )|to )"
+    rf"(?P<secret>(?:(?<=from )(?P<old>{_WORD}) to )?(?P<new>{_WORD}?))"
     r"(?=[.:!?]?(?:[\s,;)\"'`\\]|\Z))"
 )
 _COMMIT = lazy_pattern(r"[ \t][0-9a-f]{40}(?![A-Za-z0-9+/=])")
