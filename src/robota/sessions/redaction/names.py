@@ -282,7 +282,7 @@ def is_schema(value: Json) -> bool:
     """Whether an object describes a value (JSON schema) instead of being one."""
     if not isinstance(value, dict) or not value:
         return False
-    if "shape" in value:  # a service description
+    if "shape" in value or "tokenUrl" in value:  # a service's description, a flow of OAuth in one
         return True
     if "value" in value:
         return False

@@ -207,7 +207,12 @@ def states_words(place: Place, words: str) -> bool:
     """`password = some bare words` in an INI file"""
     if place.sign != "=" or not place.starts_line or not _PASSWORD.search(place.name):
         return False
-    return _SECTION.search(place.lead) is not None and not (is_prose(words) or is_complaint(words))
+    return _SECTION.search(place.lead) is not None and not (
+        is_prose(words) or is_complaint(words) or _TOLD.search(words)
+    )
+
+
+_TOLD = lazy_pattern(r"(?i)\b(?:not|see|ask|use|set|the|your|this|same|from|in|by)\b")
 
 
 _TYPE_NAME = lazy_pattern(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")
