@@ -390,7 +390,7 @@ COMMANDS: tuple[Rule, ...] = (
     Rule("login", _LOGIN, _logged_in),
     *(
         Rule(call, r"b?(?=\\{0,7}[\"'][^:\"'\s]{1,60}:)", _encoded, needs=("basic", *alone))
-        for call, alone in (("btoa(", ()), ("b64encode(", ()), ("Buffer.from(", ("buffer.from(",)))
+        for call, alone in (("btoa(", ()), ("b64encode(", ()), ("Buffer.from(", ("(",)))
     ),
     Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("/",)),
     Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
