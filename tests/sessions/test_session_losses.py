@@ -115,6 +115,46 @@ async def test_a_lost_answer_leaves_the_results_with_their_own_calls(tmp_path: P
     await go_on(store)
 
 
+@pytest.mark.parametrize(("event", "at"), [("tool_start", 0), ("tool_result", 1), ("tool_result", 3)])
+async def test_a_result_that_stands_before_its_call_is_that_of_its_call(
+    tmp_path: Path, event: str, at: int
+) -> None:
+    store = await record(tmp_path)
+    before = restore(store, "s-1").messages
+    without_snapshot(store)
+    path, lines, place = find_line(store, event, at)
+    early = lines.pop(place)
+    answers = [number for number, line in enumerate(lines) if b'"reply":true' in line]
+    lines.insert(answers[at > 1], early)
+    path.write_bytes(b"".join(lines))
+
+    start = restore(store, "s-1")
+
+    assert start.messages == before
+    assert any("stands behind record" in problem for problem in start.problems)
+    await go_on(store)
+
+
+async def test_a_foreign_result_does_not_take_the_place_of_the_first(tmp_path: Path) -> None:
+    store = await record(tmp_path / "own")
+    without_snapshot(store)
+    before = restore(store, "s-1").messages
+    calls = [call("echo", "call_0", text="other"), call("echo", "call_1", text="other")]
+    other = scripted(tmp_path / "other", calls, "done", tools=[echo])
+    await other.run("p")
+    await other.session.shutdown()
+    _, foreign, at = find_line(SessionStore(tmp_path / "other" / "sessions"), "tool_result", 1)
+    path, lines, place = find_line(store, "tool_result", 1)
+    lines.insert(place + 1, foreign[at])
+    path.write_bytes(b"".join(lines))
+
+    start = restore(store, "s-1")
+
+    assert start.messages == before
+    assert any("A second result of echo" in problem for problem in start.problems)
+    await go_on(store)
+
+
 async def test_the_words_of_a_lost_answer_come_from_its_stream(tmp_path: Path) -> None:
     store = await record(tmp_path)
     without_snapshot(store)

@@ -19,7 +19,7 @@ from robota.core.run import CallOutcome, CutRun, RunResult, RunState
 from robota.core.tool_call import INTERRUPTED_CALL
 from robota.sessions.journal import records
 from robota.sessions.journal.decoding import methods_by_record
-from robota.sessions.journal.reconstruction import Reconstruction, salvage
+from robota.sessions.journal.reconstruction import LOST_RESULT, Reconstruction, salvage
 from robota.sessions.journal.records import CallEnded, Record, Unknown
 
 UNKNOWN_EFFECTS = "Error: interrupted; effects unknown. The session ended before the tool reported a result."
@@ -135,8 +135,14 @@ class ConversationFold:
             self.run.note_reply(record.message, kept=False)
 
     def take_tool_result(self, record: CallEnded) -> None:
-        self._made.find_answer(record)
-        self._made.results[record.index] = record
+        """The first of a call counts: another comes from lines that are not of this session."""
+        made = self._made
+        made.find_answer(record)
+        first = made.results.get(record.index)
+        if first is None or LOST_RESULT in (first.content, first.error):
+            made.results[record.index] = record
+        else:
+            self.repairs.append(f"A second result of {record.tool_name} for one call was left out.")
 
     def take_tool_start(self, record: records.CallBegan) -> None:
         self._made.find_answer(record)

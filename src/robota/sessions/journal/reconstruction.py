@@ -63,6 +63,8 @@ class Reconstruction(Struct, eq=False):
     """The run and the round of that answer."""
     _without_answer: bool = False
     """Its record is lost: what is known of its calls comes from their own."""
+    _early: tuple[dict[int, CallEnded], set[int]] | None = None
+    """What stood before the answer to whose calls it belongs."""
     damaged: bool = False
     """Something after that answer cannot be read."""
     results: dict[int, CallEnded] = {}
@@ -126,11 +128,14 @@ class Reconstruction(Struct, eq=False):
         """Have everything there that stood before a message; false if it is there itself."""
         if record.reply:
             self.forget_pieces((record.run, record.round))
+        early = None
+        if self._without_answer and record.reply and (record.run, record.round) == self.answer:
+            early, self._without_answer = (self.results, self.begun), False  # the order is another
         self.settle()
         if record.index < len(self.store) and self._has_begun_again(record):
             return False
         self._fill(record.index)
-        self.answer = record.run, record.round
+        self.answer, self._early = (record.run, record.round), early
         return True
 
     def add_mark(self, message: AssistantMessage) -> None:
@@ -146,8 +151,8 @@ class Reconstruction(Struct, eq=False):
 
     def add(self, message: Message) -> Message:
         if isinstance(message, AssistantMessage):
-            self.calls, self.results, self.begun = message.tool_calls, {}, set()
-            self.damaged = False
+            self.results, self.begun = self._early or ({}, set())
+            self.calls, self._early, self.damaged = message.tool_calls, None, False
         self.store.append(message)
         self.steps += 1
         self._last = message

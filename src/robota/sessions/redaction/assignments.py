@@ -17,6 +17,7 @@ from robota.sessions.redaction.places import (
     states_alone,
     states_text,
     states_word,
+    states_words,
 )
 from robota.sessions.redaction.rules import (
     REDACTED,
@@ -61,7 +62,7 @@ _PARAMETER_TAIL = RunTail(r"[^\s\"'`\\<>&;#|)\]}]")
 _JSON = lazy_pattern(r"[\[{](?:\s|\\+[nrt])*+(?:\\*\"|\\*'|[\[{\d-]|\Z)")
 _SCHEMA = lazy_pattern(
     r"\{\s*\\*\"(?:type\\*\"\s*:\s*(?:\[\s*)?\\*\"(?:string|str|number|integer|int|object|dict|array|list|boolean|bool|null)\\*\""
-    r"|(?:shape|documentation|additionalProperties|properties|required|items|default|deprecated|readOnly|const"
+    r"|(?:shape|tokenUrl|documentation|additionalProperties|properties|required|items|default|deprecated|readOnly|const"
     r"|insertionOrder|uniqueItems|minItems|maxItems|minimum|maximum|nullable|\$comment|description|title|\$ref|anyOf|oneOf|allOf|format|no_log|minLength|maxLength|enum|pattern|writeOnly|examples?)\\*\")"
 )
 _NUMBER = lazy_pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=\s*(?:[,}\]\\]|\Z))")
@@ -78,6 +79,8 @@ def decide_assignment(name: str, lead: str, ahead: str, ends: bool) -> Decision 
     """Whether the name (found after `lead`) is tied to a secret by a sign such as `=` or `:`."""
     sign = _SIGN.match(ahead)
     if sign is None or lead.endswith("//"):  # a user's name in a URL
+        return None
+    if name == "PASS" and lead.endswith("--- "):  # a test of Go
         return None
     if lead.endswith(":") and "arn:" in lead[-90:] and sign["sign"] == ":" and not sign["gap"]:
         return None
@@ -260,12 +263,18 @@ def _decide_variable(place: Place, ahead: str, ends: bool) -> Decision | None:
         return _decide_parameter(place, value, len(whole))
     rest = ahead[len(value) :]
     if not states_word(place, value, rest):
-        return None
+        words = _WORDS.match(ahead)
+        return take(words) if words and states_words(place, words["secret"]) else None
     if place.lead.endswith(";") and (more := _SPACED_VALUE.match(rest)):
         return 0, len(value) + more.end(), None, REDACTED
     if whole == ahead and not (ends and value != whole):
         return 0, len(ahead), _VALUE_TAIL, REDACTED
     return 0, len(value), None, REDACTED
+
+
+_WORDS = lazy_pattern(
+    r"(?P<secret>[^\s\"'`\\<>;,#=:(){}]+(?: [^\s\"'`\\<>;,#=:(){}]+){1,6})[ \t]*(?:\r?\n|\Z|[ \t][;#])"
+)
 
 
 def _decide_list(ahead: str) -> Decision | None:

@@ -142,13 +142,13 @@ _FLAG = (
 def _letter(before: str, ahead: str, ends: bool) -> Decision | None:
     """The options of one letter, which mean a password in some programs only."""
     line = _command(before)
-    letter = line.rstrip(" ")[-1:]
+    letter = line.rstrip(" =")[-1:]
     client = letter in "uUa" and (_CLIENT.search(line) or (letter == "U" and _WINDOWS.search(line)))
     if client and "-A bearer" in line:
         return next_word(before, ahead, ends)
     if client or line.endswith("-auth ") or (letter == "u" and "lftp " in line):
         return _login(before, ahead, ends)
-    glued = not line.endswith(" ")
+    glued = not line.endswith((" ", "="))
     if not glued and letter == "p" and _ASKING.search(line):
         return None
     if not glued and _USER_BEFORE.search(line):
@@ -194,6 +194,7 @@ _PROGRAMS = {
     "a": lazy_pattern(r"\bredis-cli\s"),
     "w": lazy_pattern(r"\b(?:ldap(?:search|modify|add|delete|whoami|passwd)|security add-\w+-password)\s"),
     "N": lazy_pattern(r"\bssh-keygen\s"),
+    "t": lazy_pattern(r"\b(?:influx|codecov(?:cli|\.io/bash\))?)\s"),
     "b": lazy_pattern(r"\b(?:curl|gh secret set)\s"),
     **dict.fromkeys("AXc", lazy_pattern(r"\bsnmp[a-z]{3,9}\s")),
 }
@@ -237,7 +238,7 @@ def _directive(before: str, ahead: str, ends: bool) -> Decision | None:
     return decision if stated or _KEPT.search(before) else None
 
 
-_KEPT = lazy_pattern(r"\b(?:user-secrets|pulumi config) set [^\n]*\Z")
+_KEPT = lazy_pattern(r"\b(?:(?:user-secrets|pulumi config) set|(?:consul kv|etcdctl) put) [^\n]*\Z")
 """What keeps a value that is called secret, whatever it looks like."""
 _DIRECTIVE_NAME = lazy_pattern(r"([\w.-]+)[ \t]+@?\Z")
 _DIRECTIVE = (
@@ -267,24 +268,37 @@ _encoded_login = follows(
     quoted=r"\\*[\"'][^:\"'\s]{1,60}:(?P<secret>[^\"'\\\n]{4,80})(?=\\*[\"'])",
     looks=lambda secret: looks_chosen(secret) and not (is_stand_in(secret) or is_code(secret)),
 )
-"""`btoa("user:password")`"""
+
+
+def _encoded(before: str, ahead: str, ends: bool) -> Decision | None:
+    """`btoa("user:password")`; far from the word "Basic" it may be an id or a cursor, too"""
+    decision = _encoded_login(before, ahead, ends)
+    if decision is None or "basic" in f"{before}{ahead}".lower():
+        return decision
+    return decision if _MIXED.match(ahead, decision[0], decision[1]) else None
+
+
+_MIXED = lazy_pattern(r"(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z!@#$%^&*])[^:/]{7,}\Z")
 
 
 def _logged_in(before: str, ahead: str, ends: bool) -> Decision | None:
-    """`wandb login …`; `machine h login u password …` of .netrc; `smtp.login("user", "…")`"""
+    """`wandb login …`; `bw login address …`; `machine h login u password …`; `smtp.login("user", "…")`"""
     if "(" in before[-90:].rpartition("login")[2]:
         return _argument(before, ahead, ends)
     if _SONAR.search(before[-20:]):
         return issued_argument(before, ahead, ends)
+    if _WITH_ADDRESS.search(before):
+        return chosen_argument(before, ahead, ends)
     if before.endswith("login "):
         return issued_argument(before, ahead, ends) if _TOKEN_LOGIN.search(before) else None
     return _argument(before, ahead, ends) if _MACHINE.search(before) else None
 
 
 _LOGIN = (
-    r"(?: (?:\S{1,60}\s{1,8}password )?(?=[^\s-])"
+    r"(?: (?:\S{1,60}\s{1,8}password |(?:(?<=bw login )|(?<=mega-login ))\S{1,60}@\S{1,60} )?(?=[^\s-])"
     r"|(?<=sonar\.login)=\\{0,7}[\"']?(?=[\w-]{8})|(?<=\.login)\((?=\\{0,7}[\"'])[^,()\n]{3,80},\s{0,4}(?=\\{0,7}[\"']))"
 )
+_WITH_ADDRESS = lazy_pattern(r"\b(?:bw |mega-)login \S+@\S+ \Z")
 _TOKEN_LOGIN = lazy_pattern(r"\b(?:wandb|cargo|vault) login \Z")
 _SONAR = lazy_pattern(r"sonar\.login=\\*[\"']?\Z")
 """It takes a user's name, too."""
@@ -343,7 +357,7 @@ COMMANDS: tuple[Rule, ...] = (
     Rule(" -", rf"(?=[a-z])[a-z0-9_-]{{0,40}}?{_FLAG}", _option, needs=NEEDS, folded=True),
     Rule(
         " -",
-        r"(?:(?:auth(?= )|[uUabkpPwNAXc])(?= ?[^\s-])(?: |(?<=-[pPubw]))"
+        r"(?:(?:auth(?= )|[uUabkpPwNAXct])(?= ?[^\s-])(?: |(?<=-t)=|(?<=-[pPubw]))"
         r"|[A-Za-z]{1,5}[uUPw] (?=[^\s-])|xw(?=\S))",
         _letter,
     ),
@@ -365,6 +379,7 @@ COMMANDS: tuple[Rule, ...] = (
             ("set", r"(?:(?<![\w.-]set)|(?<=\\[nrt]set))(?:x|env|-env [\w.-]{1,40}| -{1,2}[a-z]{1,8})?"),
             ("#define", ""),
             ("header", r"(?:_up)?(?: set)?"),
+            ("put", r"(?:(?<=consul kv put)|(?<=etcdctl put))"),
         )
     ),
     *(
@@ -374,10 +389,9 @@ COMMANDS: tuple[Rule, ...] = (
     Rule("<<<", r" ?(?=\S)", after(rf"{_READERS}[^|\n]*<<< ?\Z", next_word), needs=("<",)),
     Rule("login", _LOGIN, _logged_in),
     *(
-        Rule(call, r"b?(?=\\{0,7}[\"'][^:\"'\s]{1,60}:)", _encoded_login, needs=("basic",))
-        for call in ("btoa(", "b64encode(", "Buffer.from(")
+        Rule(call, r"b?(?=\\{0,7}[\"'][^:\"'\s]{1,60}:)", _encoded, needs=("basic", *alone))
+        for call, alone in (("btoa(", ()), ("b64encode(", ()), ("Buffer.from(", ("(",)))
     ),
-    Rule("influx ", r"(?:[^\n|;&]{0,120}? )?-t[ =](?=[^\s-])", next_word, needs=(" -",)),
     Rule("alias set ", r"\S{1,60} https?://\S{1,200} \S{1,128} ", next_word, needs=("/",)),
     Rule("/user:", r"\S{1,80} (?=[^\s/*])", after(_NET_USE, next_word), needs=("user",), folded=True),
     Rule(
@@ -389,6 +403,17 @@ COMMANDS: tuple[Rule, ...] = (
     ),
     Rule("rabbitmqctl ", r"(?:add_user|change_password) \S{1,40} ", next_word, needs=("user", "pass")),
     Rule("/p:", r"(?=\S)", after(r"freerdp\w? [^\n]{1,160}\Z", _argument), needs=("/",)),
+    Rule(
+        "/rp ", r"(?=[^\s/*])", after(r"(?i)\bschtasks[^\n]{1,200}\Z", _argument), needs=("/",), folded=True
+    ),
+    Rule(
+        "user ",
+        r"(?:(?<=setuser )|(?<![^\n\"'`]user ))\S{1,40} (?:[^\s>\"'\\]{1,60} ){0,9}\\{0,7}[\"']?>(?=[^\s>])",
+        chosen_argument,
+        needs=("user",),
+        holds=">",
+        folded=True,
+    ),
     Rule("user.info=", r"[^\s:]{1,60}:(?=\S)", _argument, needs=("auth",)),
     Rule(
         "passwd ",

@@ -45,6 +45,7 @@ _LINE_OF_PROGRAM = lazy_pattern(
 _FILE_LINE = lazy_pattern(
     r"(?:(?:\n|\A)[ \t]*(?:user(?:name)? \S+ (?:privilege \d+ )?)?[\w-]*"
     r"|\b(?:login|machine)\s+\S+\s+)(?:password|requirepass)\s+(?:[057] )?\Z"
+    r"|(?:(?:\n|\A)[ \t]*|\)#[ ]?)(?:enable|username \S+(?: privilege \d+)?) (?:secret|password) (?:\d )?\Z"
 )
 _SECRET_DATA = r"(?s)kind: Secret.*\n[ \t]*(?:data|stringData):\n(?:[ \t]+[^\n]*\n)*[ \t]+[\w.-]+: ?\Z"
 
@@ -195,6 +196,7 @@ FILE_LINES: tuple[Rule, ...] = (
     Rule(
         "pass", r"(?:word|phrase \S{1,40})?[ \t\n]{1,4}(?:[057] )?(?=\S{0,80}?[0-9!@#$%^&*])", _line_of_file
     ),
+    Rule(" secret ", r"(?:\d )?(?=\S{0,80}?[0-9!@#$%^&*])", _line_of_file, needs=("secret",)),
     *(
         Rule(
             name,

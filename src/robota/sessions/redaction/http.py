@@ -145,6 +145,8 @@ def _user_information(before: str, ahead: str, ends: bool) -> Decision | None:
         return None
     if "[" in found["user"] or (secret.isupper() and is_placeholder(secret)):
         return None
+    if secret in _SAMPLES and _SAMPLE_HOST.match(ahead, found.end()):
+        return None
     if found["user"].isupper() and _VARIABLE.fullmatch(secret):
         return None
     if _URL_USER.fullmatch(found["user"]) and looks_issued(found["user"]):
@@ -161,6 +163,9 @@ _unencoded = follows(
 _URL_PASSWORD = lazy_pattern(
     r"(?P<user>[^\s/:@\"'`<>?#]{0,80}):(?P<secret>[^\s/\"'`<>\\?#]{1,120})@(?=[\w\[(${.*/-])"
 )
+_SAMPLES = ("password", "pass", "passwd")
+_SAMPLE_HOST = lazy_pattern(r"(?:localhost|127\.0\.0\.1|host(?:name)?|example\.(?:com|org|net))(?![\w.-])")
+"""`user:password@localhost` of a manual"""
 _VARIABLE = lazy_pattern(r"(?:[A-Z]+[_-])*(?:PASS(?:WORD|WD|PHRASE)?|PWD?|SECRET|TOKEN|KEY)")
 _URL_USER = lazy_pattern(r"[A-Za-z0-9_-]{20,}")
 _URL_TOKEN = lazy_pattern(r"(?P<secret>[A-Za-z0-9_-]{20,140})@(?![\w.-]*sentry\.io)(?=[\w.-]+)")

@@ -16,6 +16,7 @@ from robota.sessions.redaction.places import Place
 from robota.sessions.redaction.rules import REDACTED, Decision, Rule, RunTail, move, take
 from robota.sessions.redaction.values import (
     PHRASE,
+    has_digit,
     is_code,
     is_dashed,
     is_name,
@@ -303,7 +304,7 @@ def _decide_spoken(name: str, lead: str, ahead: str) -> Decision | None:
     """A secret after its name with nothing but words between them: `using API key …`."""
     found = _SPOKEN.match(ahead)
     if found is None:
-        return None
+        return _decide_exchanged(name, lead, ahead)
     named = " " in name or name.lower().endswith("authtoken") or lead.endswith("snyk ")
     named = named or ("_" in name and name_strength(name) >= Strength.TEXT and not _COMMIT.match(ahead))
     if found["column"] and not (
@@ -316,6 +317,25 @@ def _decide_spoken(name: str, lead: str, ahead: str) -> Decision | None:
     return move(judge(lead, ahead[found.end() :], False), found.end())
 
 
+def _decide_exchanged(name: str, lead: str, ahead: str) -> Decision | None:
+    """`changed the password from old to new`"""
+    found = _EXCHANGED.match(ahead)
+    if found is None or not _PASSWORD.search(name):
+        return None
+    if not found["passive"] and not _EXCHANGES.search(lead[-60:]):
+        return None
+    texts = [text for text in (found["old"], found["new"]) if text]
+    chosen = any(looks_chosen(text) and has_digit(text) and not is_stand_in(text) for text in texts)
+    return take(found) if chosen and not any(is_code(text) or is_path(text) for text in texts) else None
+
+
+_EXCHANGES = lazy_pattern(r"(?i)\b(?:chang|rotat|updat|reset|switch)\w* (?:[\w'@.]+ ){0,4}\Z")
+_WORD = r"[^\s\"'`\\,;()<>-]{1,60}"
+_EXCHANGED = lazy_pattern(
+    r"[ \t](?:(?P<passive>(?:(?:was|is|has been) )?(?:changed|reset) )?from (?=\S+ to )|to )"
+    rf"(?P<secret>(?:(?<=from )(?P<old>{_WORD}) to )?(?P<new>{_WORD}?))"
+    r"(?=[.:!?]?(?:[\s,;)\"'`\\]|\Z))"
+)
 _COMMIT = lazy_pattern(r"[ \t][0-9a-f]{40}(?![A-Za-z0-9+/=])")
 _BEGUN = lazy_pattern(r"(?:\A|\n|\\n|\")[ \t]*\Z")
 _SPOKEN = lazy_pattern(
@@ -385,7 +405,7 @@ _ALSO_NEXT = {
     "token": _ISSUED + _COLUMN,
     "auth": _ISSUED,
     "key": rf"{_ISSUED}|\d{{1,2}}: {_COLUMN}",
-    "pass": "|to proceed" + _COLUMN,
+    "pass": "|(?:to|from) " + _COLUMN,
     "secret": _COLUMN,
 }
 """What else may follow these in a sentence."""

@@ -120,6 +120,8 @@ _OTHER_KEYS = word_set(
     gpg pgp
     """
 )
+_OBJECT_OWNERS = ("existing", "pull", "tls")
+"""`existingSecret: app-db`: Kubernetes has objects called secrets, and these are their names."""
 _FIXED_SUFFIXES = (
     "password", "passwort", "passwd", "passphrase", "passcode", "secret", "authorization", "credentials",
     "credential", "sshpass",
@@ -175,6 +177,8 @@ def _words_strength(words: list[str], *, upper: bool) -> Strength:
         return Strength.FULL
     last = words[-1]
     owner = words[-2] if len(words) > 1 else ""
+    if last == "secret" and owner in _OBJECT_OWNERS:
+        return Strength.NONE
     for suffix in _FIXED_SUFFIXES:
         if last.endswith(suffix):
             return _fixed_strength(last.removesuffix(suffix) or owner, words[0])
@@ -278,7 +282,7 @@ def is_schema(value: Json) -> bool:
     """Whether an object describes a value (JSON schema) instead of being one."""
     if not isinstance(value, dict) or not value:
         return False
-    if "shape" in value:  # a service description
+    if "shape" in value or "tokenUrl" in value:  # a service's description, a flow of OAuth in one
         return True
     if "value" in value:
         return False

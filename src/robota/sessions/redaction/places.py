@@ -14,6 +14,7 @@ from robota.sessions.redaction.values import (
     has_digit,
     is_camel,
     is_code,
+    is_complaint,
     is_dashed,
     is_dotted,
     is_label,
@@ -200,6 +201,18 @@ def _states_loosely(place: Place, value: str, rest: str, *, line_ends: bool) -> 
         return True
     beside = _YAML_NEXT.match(rest) or _YAML_BEFORE.search(place.lead)
     return beside is not None and _LOWER.fullmatch(value) is not None
+
+
+def states_words(place: Place, words: str) -> bool:
+    """`password = some bare words` in an INI file"""
+    if place.sign != "=" or not place.starts_line or not _PASSWORD.search(place.name):
+        return False
+    return _SECTION.search(place.lead) is not None and not (
+        is_prose(words) or is_complaint(words) or _TOLD.search(words)
+    )
+
+
+_TOLD = lazy_pattern(r"(?i)\b(?:not|see|ask|use|set|the|your|this|same|from|in|by)\b")
 
 
 _TYPE_NAME = lazy_pattern(r"[A-Z][A-Za-z0-9]*(?:(?:Private|Public|Secret)Keys?|Types?|Str|Ref)")

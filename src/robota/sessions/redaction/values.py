@@ -227,8 +227,12 @@ def repeats_name(name: str, value: str) -> bool:
     return plain in _NO_LETTER.sub("", name.lower()) or (
         _IDENTIFIER.fullmatch(value) is not None
         and _STEM.search(value) is not None
-        and not _DIGIT.search(value)
+        and not (_DIGIT.search(value) and not _NUMBERED_NAME.fullmatch(value))
     )
+
+
+_NUMBERED_NAME = lazy_pattern(r"[a-z_]*(?:key|secret|token)[0-9]_?(?:file|name|path|id)")
+"""`key1file`"""
 
 
 def is_label(name: str, value: str) -> bool:
