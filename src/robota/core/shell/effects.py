@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -30,7 +30,10 @@ _REMOTE = re.compile(r"\A[\w.@-]+:+(?!//)")
 """The host, or the store, that a copied file comes from."""
 _BY_SUFFIX = re.compile(r"\*(\.\w+)\Z")
 _FIND_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete"})
-_FIND_CHOICES = frozenset({"-o", "-or", "!", "-not", ","})
+_FIND_CHOICES = frozenset({"-o", "-or", ","})
+_FIND_DENIALS = frozenset({"!", "-not"})
+_LEFT_OUT = frozenset({"-path", "-ipath", "-wholename", "-iwholename", "-type", "-empty"})
+"""Tests that may be denied before or behind `-name` without a word about how the name ends."""
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
 
@@ -148,7 +151,10 @@ def found_suffixes(words: Sequence[Word]) -> frozenset[str]:
     texts = [word.text for word in words]
     names = [index for index, text in enumerate(texts[:-1]) if text == "-name"]
     acts = [index for index, text in enumerate(texts) if text in _FIND_ACTS]
+    denied = [after for before, after in pairwise(texts) if before in _FIND_DENIALS]
     if len(names) != 1 or (acts and acts[0] < names[0]) or not _FIND_CHOICES.isdisjoint(texts):
+        return frozenset()
+    if not _LEFT_OUT.issuperset(denied):
         return frozenset()
     return chosen_suffixes([texts[names[0] + 1]])
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from robota.core.shell import sed_awk
 from robota.core.shell.effects import Touch, found_suffixes
 from robota.core.shell.invocations import Directories, Invocation
+from robota.core.shell.lists import Listed, find_listed
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
 from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_glob, plain_word
 
@@ -45,6 +46,7 @@ _LISTS = re.compile(r"--files0?-from\b|--stdin-paths\Z|--batch(?:-command)?(?:=|
 _COPIES = re.compile(r"-[a-z]*[op]|--(?:create|pass)")
 _NAME_LISTS = re.compile(r"--?files0-from\b|--(?:from|info|git)file\b")
 _FD_RUNS = re.compile(r"-[A-Za-z]*[xX]|--exec")
+_HAND_FILES_ON = frozenset({"find", "xargs"})
 _EACH_STARTS = frozenset({"find"})
 """Runners with which every inner command is one for certain."""
 _LONGEST = 4_000
@@ -55,7 +57,7 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
     programs = load_programs()
     for invocation in invocations:
         name = invocation.program
-        if name == "find" and invocation.inner:
+        if name in _HAND_FILES_ON and invocation.inner:
             yield from _found(invocation)
         if invocation.computed:
             continue
@@ -113,14 +115,19 @@ def _listed(invocation: Invocation, words: Sequence[Word]) -> Iterator[Touch]:
 
 
 def _found(invocation: Invocation) -> Iterator[Touch]:
-    """What `find -exec` may hand on: all below its starting points, or what its one `-name` chooses."""
+    """What `find -exec` may hand on: all below its starting points, or what its one `-name` chooses; and what
+    `xargs` does, where it is known what the pipeline lists."""
     words, where = invocation.words, invocation.directories
     if all(inner.program in load_programs().names_only for inner in invocation.inner):
         return
-    only = found_suffixes(words)
-    roots = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:]))
-    for root in roots or [plain_word(".")]:
-        yield Touch("read", root, where, invocation.command.text, recursive=True, suffixes=only)
+    if invocation.program == "find":
+        roots = tuple(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:]))
+        listed: Listed | None = Listed(roots or (plain_word("."),), found_suffixes(words))
+    else:
+        listed = find_listed(invocation)
+    if listed is not None:
+        part, only = invocation.command.text, listed.suffixes
+        yield from (Touch("read", root, where, part, recursive=True, suffixes=only) for root in listed.roots)
 
 
 def own_words(invocation: Invocation) -> Sequence[Word]:
