@@ -20,9 +20,9 @@ from robota.core.permissions.repositories import find_top
 from robota.core.permissions.rules import Rule
 from robota.core.permissions.started import LANGUAGES
 from robota.core.permissions.subjects import READING_TOOLS
-from robota.core.shell.effects import Touch, found_suffixes, known_path, may_recurse
+from robota.core.shell.effects import Touch, known_path, may_recurse
 from robota.core.shell.expansions import names_set_by_commands, splits
-from robota.core.shell.lists import find_listed
+from robota.core.shell.lists import are_all_listed, find_handed_suffixes
 from robota.core.shell.programs import load_programs
 from robota.core.shell.script import FOUND_WORD, UNKNOWN_WORD, Piece, Word, build_word, plain_word
 from robota.core.shell.writes import WHOLE_REPOSITORY, find_possible_writes
@@ -116,6 +116,11 @@ def _is_walked(touch: Touch, denied: DeniedPaths, path: str | None) -> bool:
         and not denied.ends_otherwise(touch.suffixes)
         and (touch.hidden or not denied.is_hidden_in(path))
     )
+
+
+def _reads_one(touch: Touch) -> bool:
+    """Whether a program that is known reads the file, and nothing below it."""
+    return touch.kind == "read" and not touch.mentioned and not touch.recursive
 
 
 class CommandFiles:
@@ -224,15 +229,11 @@ class CommandFiles:
 
     @cached_property
     def _found_suffixes(self) -> frozenset[str]:
-        """How all files end that are handed on by `find`; nothing when that cannot be told."""
-        each = [found_suffixes(one.words) for one in self._every if one.program == "find" and one.inner]
-        return frozenset().union(*each) if all(each) else frozenset()
+        return find_handed_suffixes(self._every)
 
     @cached_property
     def _all_listed(self) -> bool:
-        """Whether all that arrives at run time are files whose trees and suffixes are judged beside it."""
-        fed = (each for each in self._every if any(UNKNOWN_WORD in one.words for one in each.inner))
-        return all(find_listed(each) is not None for each in fed)
+        return are_all_listed(self._every)
 
     def _touch_hit(self, touch: Touch, denied: DeniedPaths) -> Hit | None:
         doubt: Hit | None = None
@@ -280,8 +281,7 @@ class CommandFiles:
         # What is read is judged by the directories that `find` searches.
         if word is FOUND_WORD and (touch.kind == "read" or denied.ends_otherwise(self._found_suffixes)):
             return None
-        reads_one = touch.kind == "read" and not (touch.mentioned or touch.recursive)
-        if word is UNKNOWN_WORD and reads_one and self._all_listed:
+        if word is UNKNOWN_WORD and _reads_one(touch) and self._all_listed:
             return None
         if values := self._values_of(word):
             made = [replace(touch, word=value, sure=touch.sure and sure) for value, sure in values.items()]

@@ -31,6 +31,8 @@ _REMOTE = re.compile(r"\A[\w.@-]+:+(?!//)")
 _BY_SUFFIX = re.compile(r"\*(\.\w+)\Z")
 _FIND_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete"})
 _FIND_CHOICES = frozenset({"-o", "-or", ","})
+_FIND_LEADS = re.compile(r"-(?:[HLP]|D.*|O\d*|-|[HLPEXdsx]+)\Z")
+"""Options of `find` that stand before the places where it starts."""
 _FIND_DENIALS = frozenset({"!", "-not"})
 _LEFT_OUT = frozenset({"-path", "-ipath", "-wholename", "-iwholename", "-type", "-empty"})
 """Tests that may be denied before or behind `-name` without a word about how the name ends."""
@@ -112,10 +114,8 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
     for option in found:
         yield from (Touch(kind, word, where, part) for kind, word in _option_files(option, use, names))
     if not names.isdisjoint(use.roots_deleted_by):
-        # `find` starts where the words before its first test or action say.
-        roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:])
         only = found_suffixes(words)
-        for root in [*roots] or [plain_word(".")]:
+        for root in find_roots(words):
             yield Touch("delete", root, where, part, recursive=True, suffixes=only)
     if not use.archive or not names.isdisjoint(_ARCHIVING):
         recursive = applies(use.recursive, names)
@@ -157,6 +157,15 @@ def found_suffixes(words: Sequence[Word]) -> frozenset[str]:
     if not _LEFT_OUT.issuperset(denied):
         return frozenset()
     return chosen_suffixes([texts[names[0] + 1]])
+
+
+def find_roots(words: Sequence[Word]) -> tuple[Word, ...]:
+    """Where `find` starts: the words behind `-L` and the like, before its first test or action."""
+    at = 1
+    while at < len(words) and (option := _FIND_LEADS.match(words[at].text)):
+        at += 2 if option[0] == "-D" else 1
+    roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[at:])
+    return tuple(roots) or (plain_word("."),)
 
 
 def find_module(program: str, words: tuple[Word, ...]) -> tuple[str, tuple[Word, ...]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
 
 from msgspec import Struct
 
-from robota.core.shell.effects import chosen_suffixes, found_suffixes
+from robota.core.shell.effects import chosen_suffixes, find_roots, found_suffixes
 from robota.core.shell.invocations import Invocation
-from robota.core.shell.script import Command, Script, Word, plain_word
+from robota.core.shell.script import UNKNOWN_WORD, Command, Script, Word, plain_word
 
 _AS_LISTED = re.compile(r"-[0rtx]+\Z|-[nLP]\d*\Z|\d+\Z|--null\Z|--no-run-if-empty\Z")
 """Options of `xargs` with which it hands the names on as they are: neither `-I` nor `-a`."""
@@ -30,6 +29,18 @@ _FILTERS = {
 class Listed(Struct, frozen=True, gc=False):
     roots: tuple[Word, ...]
     suffixes: frozenset[str]
+
+
+def find_handed_suffixes(every: Sequence[Invocation]) -> frozenset[str]:
+    """How all files end that `find` hands on; nothing when that cannot be told."""
+    each = [found_suffixes(one.words) for one in every if one.program == "find" and one.inner]
+    return frozenset().union(*each) if all(each) else frozenset()
+
+
+def are_all_listed(every: Sequence[Invocation]) -> bool:
+    """Whether all that arrives at run time are files whose trees and suffixes are judged beside it."""
+    fed = (each for each in every if any(UNKNOWN_WORD in one.words for one in each.inner))
+    return all(find_listed(each) is not None for each in fed)
 
 
 def find_listed(invocation: Invocation) -> Listed | None:
@@ -69,8 +80,7 @@ def _filters(words: Sequence[Word]) -> bool:
 def _list(words: Sequence[Word]) -> Listed | None:
     texts = [word.text for word in words]
     if texts[0] == "find" and not any(map(_PRINTS_MORE.match, texts)):
-        roots = tuple(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:]))
-        return Listed(roots or (plain_word("."),), found_suffixes(words)) if texts[1:2] != ["-L"] else None
+        return Listed(find_roots(words), found_suffixes(words))
     if texts[:2] == ["git", "ls-files"]:
         chosen = [text for text in texts[2:] if not _LISTS_NAMES.match(text)]
         names = [text.rpartition("/")[2] for text in chosen]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile, pairwise, takewhile
+from itertools import dropwhile, pairwise
 
 from msgspec.structs import replace
 
 from robota.core.shell import sed_awk
-from robota.core.shell.effects import Touch, found_suffixes
+from robota.core.shell.effects import Touch, find_roots, found_suffixes
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.lists import Listed, find_listed
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
@@ -121,8 +121,7 @@ def _found(invocation: Invocation) -> Iterator[Touch]:
     if all(inner.program in load_programs().names_only for inner in invocation.inner):
         return
     if invocation.program == "find":
-        roots = tuple(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:]))
-        listed: Listed | None = Listed(roots or (plain_word("."),), found_suffixes(words))
+        listed: Listed | None = Listed(find_roots(words), found_suffixes(words))
     else:
         listed = find_listed(invocation)
     if listed is not None:
