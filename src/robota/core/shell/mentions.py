@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import dropwhile, pairwise
 
 from msgspec.structs import replace
@@ -98,10 +98,24 @@ def _unnamed(invocation: Invocation, own: Sequence[Word], where: Directories, pa
         yield Touch("read", UNKNOWN_WORD, where, part, mentioned=True)
     for word in dropwhile(lambda each: each.text != "::::", invocation.words if name == "parallel" else ()):
         yield Touch("read", word, where, part, mentioned=True)
+    yield from _packed(own, where, part, load_programs().packs.get(name))
     if name == "git" and not load_programs().reading_git.isdisjoint(word.text for word in own):
         yield Touch("read", plain_word("."), where, part, recursive=True, mentioned=True)  # what is here
     if name == "git" and any(word.text in _GIT_TREES for word in own):
         yield Touch("read", plain_word("."), where, part, recursive=True)
+
+
+def _packed(
+    own: Sequence[Word], where: Directories, part: str, subcommands: Container[str] | None
+) -> Iterator[Touch]:
+    """What `npm publish` takes along: the directory that it is given, or else the one where it runs."""
+    if subcommands is None or any(word.text == "--dry-run" for word in own):
+        return
+    operands = [word for word in own if is_operand(word)]
+    if operands and operands[0].text in subcommands:
+        named = [word for word in operands[1:] if is_path(word)]
+        for word in named if len(operands) > 1 else [plain_word(".")]:
+            yield Touch("read", word, where, part, recursive=True)
 
 
 def _listed(invocation: Invocation, words: Sequence[Word]) -> Iterator[Touch]:
