@@ -281,7 +281,9 @@ class CommandFiles:
         # What is read is judged by the directories that `find` searches.
         if word is FOUND_WORD and (touch.kind == "read" or denied.ends_otherwise(self._found_suffixes)):
             return None
-        if word is UNKNOWN_WORD and _reads_one(touch) and self._all_listed:
+        if (word is UNKNOWN_WORD and _reads_one(touch) and self._all_listed) or denied.ends_otherwise(
+            touch.suffixes
+        ):
             return None
         if values := self._values_of(word):
             made = [replace(touch, word=value, sure=touch.sure and sure) for value, sure in values.items()]

@@ -15,7 +15,7 @@ from itertools import dropwhile, pairwise
 from msgspec.structs import replace
 
 from robota.core.shell import sed_awk
-from robota.core.shell.effects import Touch, find_roots, found_suffixes
+from robota.core.shell.effects import Touch, chosen_suffixes, find_roots, found_suffixes
 from robota.core.shell.invocations import Directories, Invocation
 from robota.core.shell.lists import Listed, find_listed
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
@@ -50,6 +50,7 @@ _HAND_FILES_ON = frozenset({"find", "xargs"})
 _EACH_STARTS = frozenset({"find"})
 """Runners with which every inner command is one for certain."""
 _LONGEST = 4_000
+_ANY = frozenset[str]()
 
 
 def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touch]:
@@ -81,7 +82,9 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
         for word in found:
             path = is_path(word)
             tree = trees or path  # a bare word is rarely meant as a directory
-            yield Touch("read", word, where, part, recursive=tree, mentioned=not (whole and path))
+            only = chosen_suffixes([word.raw]) if word.pieces and name == "git" else _ANY
+            taken = whole and path
+            yield Touch("read", word, where, part, recursive=tree, mentioned=not taken, suffixes=only)
         code = name in programs.interpreters  # where a word outside quotes is no directory
         for token, quoted in told_in_texts(invocation, own):
             told = Touch("read", plain_word(token), where, part, recursive=quoted or not code, mentioned=True)
@@ -252,7 +255,7 @@ def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
         skipped = subcommand == "grep" and not any(word.text in ("-e", "-f") for word in rest)
         named = [word for word in rest if not word.text.startswith("-") or word.text.startswith("-L")]
         for word in named[1:] if skipped else named:
-            yield from map(as_pathspec, split(word))
+            yield from (_below_here(as_pathspec(part), word) for part in split(word))
         if subcommand == "cat-file":
             yield from (UNKNOWN_WORD for word in named if _OBJECT.match(word.text))
 
@@ -265,6 +268,13 @@ def as_pathspec(word: Word) -> Word:
     for text in _PATTERN.split(word.text):
         pieces += [("substitution", "*", True), ("text", text, True)]
     return build_word(pieces[1:], word.raw)
+
+
+def _below_here(spec: Word, word: Word) -> Word:
+    """A pattern of git that begins with a wildcard means files below the working directory."""
+    if not spec.pieces or spec.raw != word.text or not word.literal or word.text[0] not in "*?[":
+        return spec
+    return build_word([("text", "./", True), *spec.pieces], spec.raw)
 
 
 def told_by_options(invocation: Invocation) -> Iterator[Word]:
