@@ -348,7 +348,7 @@ class CommandFiles:
             return False
         touches = (*self.touches, *self._reading.mentions) if wide else self.touches
         return any(
-            self._holds_environment(word, directory, recursive=touch.recursive)
+            self._holds_environment(word, directory, recursive=touch.recursive and not touch.suffixes)
             for touch in touches
             if wide or touch.recursive
             for word in self._values_of(touch.word) or (touch.word,)
