@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -22,6 +23,7 @@ from robota.core.permissions.started import LANGUAGES
 from robota.core.permissions.subjects import READING_TOOLS
 from robota.core.shell.effects import Touch, known_path, may_recurse
 from robota.core.shell.expansions import names_set_by_commands, splits
+from robota.core.shell.invocations import Invocation
 from robota.core.shell.lists import are_all_listed, find_handed_suffixes
 from robota.core.shell.programs import load_programs
 from robota.core.shell.script import FOUND_WORD, UNKNOWN_WORD, Piece, Word, build_word, plain_word
@@ -118,6 +120,53 @@ def _is_walked(touch: Touch, denied: DeniedPaths, path: str | None) -> bool:
     )
 
 
+def _sets_variables(reading: Reading) -> bool:
+    """Whether the text sets variables, in which a path may be put together."""
+    return bool(reading.script.assigned) or any(
+        inner.assigned for each in reading.every for inner in each.scripts
+    )
+
+
+def _may_show_environment(
+    word: Word, directory: str | None, home: str, assigned: frozenset[str], *, recursive: bool
+) -> bool:
+    path = known_path(word, directory, home, assigned)
+    if path is not None:
+        led = leave_processes(posixpath.normpath(path), directory)[0]
+        if led is None:
+            return False
+        led = posixpath.normpath(led)
+        if recursive or led.endswith("/environ"):  # a link in the workspace may lead there
+            led = os.path.realpath(led)
+        return holds_environment(led, recursive=recursive)
+    written = not word.pieces or any(kind == "text" and text.strip("/") for kind, text, _ in word.pieces)
+    if not written:  # it may be any file, which is not what this is about
+        return False
+    if word.text.endswith("/environ"):
+        return True
+    items = path_items(word, directory, home, assigned)
+    return may_hold_environment(items, recursive=recursive)
+
+
+def _find_linking(every: Sequence[Invocation]) -> str | None:
+    """The first part that makes links, so that where later paths lead cannot be told before."""
+    for each in every:
+        copies = each.program == "cp" and any(_COPIES_LINKS.match(word.text) for word in each.words[1:])
+        if copies or each.program in _LINKERS:
+            return each.command.text
+    return None
+
+
+def _find_unread_text(reading: Reading) -> str | None:
+    """The first part that runs a text of which nothing is known."""
+    for each in reading.every:
+        if each.opaque and each.unwrapped is not None and _is_interpreter(each.program):
+            waits = each.unwrapped.reads_input and not each.command.piped and not reading.redirects
+            if not waits:  # for somebody who types
+                return each.command.text
+    return None
+
+
 def _reads_one(touch: Touch) -> bool:
     """Whether a program that is known reads the file, and nothing below it."""
     return touch.kind == "read" and not touch.mentioned and not touch.recursive
@@ -171,12 +220,7 @@ class CommandFiles:
 
     @cached_property
     def linking(self) -> str | None:
-        """The first part that makes links, so that where later paths lead cannot be told before."""
-        for each in self._every:
-            copies = each.program == "cp" and any(_COPIES_LINKS.match(word.text) for word in each.words[1:])
-            if copies or each.program in _LINKERS:
-                return each.command.text
-        return None
+        return _find_linking(self._every)
 
     @cached_property
     def _unlinked(self) -> frozenset[str]:
@@ -219,13 +263,7 @@ class CommandFiles:
 
     @cached_property
     def _runs_text(self) -> str | None:
-        """The first part that runs a text of which nothing is known."""
-        for each in self._every:
-            if each.opaque and each.unwrapped is not None and _is_interpreter(each.program):
-                waits = each.unwrapped.reads_input and not each.command.piped and not self._reading.redirects
-                if not waits:  # for somebody who types
-                    return each.command.text
-        return None
+        return _find_unread_text(self._reading)
 
     @cached_property
     def _found_suffixes(self) -> frozenset[str]:
@@ -341,44 +379,21 @@ class CommandFiles:
             return True
         wide = (
             _WIDE.search(letters) is not None
-            or ("/" in letters and self._assigns)
+            or ("/" in letters and _sets_variables(self._reading))
             or place.cwd.startswith("/proc")
         )
         if not wide and not any(map(may_recurse, self._every)):
             return False
         touches = (*self.touches, *self._reading.mentions) if wide else self.touches
         return any(
-            self._holds_environment(word, directory, recursive=touch.recursive and not touch.suffixes)
+            _may_show_environment(
+                word, directory, self._home, self._assigned, recursive=touch.recursive and not touch.suffixes
+            )
             for touch in touches
             if wide or touch.recursive
             for word in self._values_of(touch.word) or (touch.word,)
             for directory in touch.directories
         )
-
-    @property
-    def _assigns(self) -> bool:
-        """Whether the text sets variables, in which a path may be put together."""
-        return bool(self._script.assigned) or any(
-            inner.assigned for each in self._every for inner in each.scripts
-        )
-
-    def _holds_environment(self, word: Word, directory: str | None, *, recursive: bool) -> bool:
-        path = known_path(word, directory, self._home, self._assigned)
-        if path is not None:
-            led = leave_processes(posixpath.normpath(path), directory)[0]
-            if led is None:
-                return False
-            led = posixpath.normpath(led)
-            if recursive or led.endswith("/environ"):  # a link in the workspace may lead there
-                led = os.path.realpath(led)
-            return holds_environment(led, recursive=recursive)
-        written = not word.pieces or any(kind == "text" and text.strip("/") for kind, text, _ in word.pieces)
-        if not written:  # it may be any file, which is not what this is about
-            return False
-        if word.text.endswith("/environ"):
-            return True
-        items = path_items(word, directory, self._home, self._assigned)
-        return may_hold_environment(items, recursive=recursive)
 
     def _unread_hit(self, denied: DeniedPaths, unread: str) -> Hit:
         """In a command that was not understood any word may name a file."""
