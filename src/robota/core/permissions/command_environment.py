@@ -55,7 +55,7 @@ def shows_environment(command: str, cwd: str, reading: Reading) -> bool:
         return False
     touches = (*reading.touches, *reading.mentions) if wide else reading.touches
     return any(
-        _holds_environment(word, directory, reading, recursive=touch.recursive)
+        _holds_environment(word, directory, reading, recursive=touch.recursive and not touch.suffixes)
         for touch in touches
         if wide or touch.recursive
         for word in find_values(touch.word, reading.script, every) or (touch.word,)

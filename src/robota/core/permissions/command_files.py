@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -19,10 +20,12 @@ from robota.core.permissions.rules import Rule
 from robota.core.permissions.started import LANGUAGES
 from robota.core.permissions.subjects import READING_TOOLS
 from robota.core.permissions.variables import find_values
-from robota.core.shell.effects import Touch, found_suffixes, known_path
+from robota.core.shell.effects import Touch, known_path
 from robota.core.shell.expansions import splits
+from robota.core.shell.invocations import Invocation
+from robota.core.shell.lists import are_all_listed, find_handed_suffixes
 from robota.core.shell.programs import load_programs
-from robota.core.shell.script import FOUND_WORD, Piece, Word, build_word
+from robota.core.shell.script import FOUND_WORD, UNKNOWN_WORD, Piece, Word, build_word
 from robota.core.shell.writes import WHOLE_REPOSITORY, find_possible_writes
 
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
@@ -68,6 +71,30 @@ def _is_walked(touch: Touch, denied: DeniedPaths, path: str | None) -> bool:
         and not denied.ends_otherwise(touch.suffixes)
         and (touch.hidden or not denied.is_hidden_in(path))
     )
+
+
+def _find_linking(every: Sequence[Invocation]) -> str | None:
+    """The first part that makes links, so that where later paths lead cannot be told before."""
+    for each in every:
+        copies = each.program == "cp" and any(_COPIES_LINKS.match(word.text) for word in each.words[1:])
+        if copies or each.program in _LINKERS:
+            return each.command.text
+    return None
+
+
+def _find_unread_text(reading: Reading) -> str | None:
+    """The first part that runs a text of which nothing is known."""
+    for each in reading.every:
+        if each.opaque and each.unwrapped is not None and _is_interpreter(each.program):
+            waits = each.unwrapped.reads_input and not each.command.piped and not reading.redirects
+            if not waits:  # for somebody who types
+                return each.command.text
+    return None
+
+
+def _reads_one(touch: Touch) -> bool:
+    """Whether a program that is known reads the file, and nothing below it."""
+    return touch.kind == "read" and not touch.mentioned and not touch.recursive
 
 
 class CommandFiles:
@@ -118,12 +145,7 @@ class CommandFiles:
 
     @cached_property
     def linking(self) -> str | None:
-        """The first part that makes links, so that where later paths lead cannot be told before."""
-        for each in self._every:
-            copies = each.program == "cp" and any(_COPIES_LINKS.match(word.text) for word in each.words[1:])
-            if copies or each.program in _LINKERS:
-                return each.command.text
-        return None
+        return _find_linking(self._every)
 
     @cached_property
     def _unlinked(self) -> frozenset[str]:
@@ -166,19 +188,15 @@ class CommandFiles:
 
     @cached_property
     def _runs_text(self) -> str | None:
-        """The first part that runs a text of which nothing is known."""
-        for each in self._every:
-            if each.opaque and each.unwrapped is not None and _is_interpreter(each.program):
-                waits = each.unwrapped.reads_input and not each.command.piped and not self._reading.redirects
-                if not waits:  # for somebody who types
-                    return each.command.text
-        return None
+        return _find_unread_text(self._reading)
 
     @cached_property
     def _found_suffixes(self) -> frozenset[str]:
-        """How all files end that are handed on by `find`; nothing when that cannot be told."""
-        each = [found_suffixes(one.words) for one in self._every if one.program == "find" and one.inner]
-        return frozenset().union(*each) if all(each) else frozenset()
+        return find_handed_suffixes(self._every)
+
+    @cached_property
+    def _all_listed(self) -> bool:
+        return are_all_listed(self._every)
 
     def _touch_hit(self, touch: Touch, denied: DeniedPaths) -> Hit | None:
         doubt: Hit | None = None
@@ -225,6 +243,10 @@ class CommandFiles:
         word = touch.word
         # What is read is judged by the directories that `find` searches.
         if word is FOUND_WORD and (touch.kind == "read" or denied.ends_otherwise(self._found_suffixes)):
+            return None
+        if (word is UNKNOWN_WORD and _reads_one(touch) and self._all_listed) or denied.ends_otherwise(
+            touch.suffixes
+        ):
             return None
         if values := find_values(word, self._script, self._every):
             made = [replace(touch, word=value, sure=touch.sure and sure) for value, sure in values.items()]

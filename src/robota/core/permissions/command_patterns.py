@@ -88,10 +88,14 @@ _SAME_WORDS: dict[str, dict[str, str]] = {
         "tst": "test",
     },
     "pnpm": {"i": "install", "rm": "remove", "un": "remove", "uninstall": "remove", "up": "update"},
+    "git": {"send-pack": "push", "http-push": "push"},
     "cargo": {"b": "build", "c": "check", "d": "doc", "r": "run", "rm": "remove", "t": "test"},
     "helm": {"un": "uninstall", "del": "uninstall", "delete": "uninstall"},
 }
 """Subcommands that have several names."""
+_HAND_ON = {"for-each-repo": frozenset[str](), "subtree": frozenset({"push", "pull"})}
+"""Subcommands of git that carry out another one: any, or one of these."""
+_HANDED_VALUES = frozenset({"--config", "-P", "--prefix", "-m", "--message"})
 _LETTERS = re.compile(r"-[A-Za-z]{1,3}\Z")
 _TAKES_TARGETS = frozenset({"make", "gmake", "just", "task", "rake", "ninja", "mvn", "gradle", "gradlew"})
 """Programs that carry out each of their operands, in whichever order."""
@@ -144,6 +148,8 @@ class ShellPattern(Struct, frozen=True):
         short, same = _SHORT.get(leading[0], {}), _SAME_WORDS.get(leading[0], {})
         plain = name == "git" and leading[1:2] and leading[1][:1] != "-"  # a rule about a subcommand
         start = after_options(words) if plain else 1
+        if plain and start < len(words) and words[start].text in _HAND_ON:
+            start = _find_handed(words, start)
         texts = [_shorten(same.get(word.text, word.text), short) for word in words[start:]]
         if name == "git" and leading[1:2] == ("push",):
             texts = _say_force(texts)
@@ -187,6 +193,14 @@ def _as_usual(words: Sequence[Word]) -> Sequence[Word]:
     if not name.startswith("git-") or words[0].pieces:
         return words
     return (plain_word("git"), plain_word(name[4:]), *words[1:])
+
+
+def _find_handed(words: Sequence[Word], at: int) -> int:
+    """Where the subcommand begins that the one of git at a position carries out, or that position."""
+    found, known = at + 1, _HAND_ON[words[at].text]
+    while found < len(words) and words[found].text[:1] == "-":
+        found += 2 if words[found].text in _HANDED_VALUES else 1
+    return found if not known or (found < len(words) and words[found].text in known) else at
 
 
 def _say_force(texts: list[str]) -> list[str]:

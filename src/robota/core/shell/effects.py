@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -30,7 +30,12 @@ _REMOTE = re.compile(r"\A[\w.@-]+:+(?!//)")
 """The host, or the store, that a copied file comes from."""
 _BY_SUFFIX = re.compile(r"\*(\.\w+)\Z")
 _FIND_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete"})
-_FIND_CHOICES = frozenset({"-o", "-or", "!", "-not", ","})
+_FIND_CHOICES = frozenset({"-o", "-or", ","})
+_FIND_LEADS = re.compile(r"-(?:[HLP]|D.*|O\d*|-|[HLPEXdsx]+)\Z")
+"""Options of `find` that stand before the places where it starts."""
+_FIND_DENIALS = frozenset({"!", "-not"})
+_LEFT_OUT = frozenset({"-path", "-ipath", "-wholename", "-iwholename", "-type", "-empty"})
+"""Tests that may be denied before or behind `-name` without a word about how the name ends."""
 _ARCHIVING = frozenset({"-c", "-r", "-u", "-A", "--create", "--append", "--update"})
 
 
@@ -109,10 +114,8 @@ def _touched(invocation: Invocation) -> Iterator[Touch]:
     for option in found:
         yield from (Touch(kind, word, where, part) for kind, word in _option_files(option, use, names))
     if not names.isdisjoint(use.roots_deleted_by):
-        # `find` starts where the words before its first test or action say.
-        roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:])
         only = found_suffixes(words)
-        for root in [*roots] or [plain_word(".")]:
+        for root in find_roots(words):
             yield Touch("delete", root, where, part, recursive=True, suffixes=only)
     if not use.archive or not names.isdisjoint(_ARCHIVING):
         recursive = applies(use.recursive, names)
@@ -148,9 +151,21 @@ def found_suffixes(words: Sequence[Word]) -> frozenset[str]:
     texts = [word.text for word in words]
     names = [index for index, text in enumerate(texts[:-1]) if text == "-name"]
     acts = [index for index, text in enumerate(texts) if text in _FIND_ACTS]
+    denied = [after for before, after in pairwise(texts) if before in _FIND_DENIALS]
     if len(names) != 1 or (acts and acts[0] < names[0]) or not _FIND_CHOICES.isdisjoint(texts):
         return frozenset()
+    if not _LEFT_OUT.issuperset(denied):
+        return frozenset()
     return chosen_suffixes([texts[names[0] + 1]])
+
+
+def find_roots(words: Sequence[Word]) -> tuple[Word, ...]:
+    """Where `find` starts: the words behind `-L` and the like, before its first test or action."""
+    at = 1
+    while at < len(words) and (option := _FIND_LEADS.match(words[at].text)):
+        at += 2 if option[0] == "-D" else 1
+    roots = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[at:])
+    return tuple(roots) or (plain_word("."),)
 
 
 def find_module(program: str, words: tuple[Word, ...]) -> tuple[str, tuple[Word, ...]]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
-from itertools import dropwhile, pairwise, takewhile
+from collections.abc import Container, Iterator, Sequence
+from itertools import dropwhile, pairwise
 
 from msgspec.structs import replace
 
 from robota.core.shell import sed_awk
-from robota.core.shell.effects import Touch, found_suffixes
+from robota.core.shell.effects import Touch, chosen_suffixes, find_roots, found_suffixes
 from robota.core.shell.invocations import Directories, Invocation
+from robota.core.shell.lists import Listed, find_listed
 from robota.core.shell.programs import FileUse, find_options, load_options, load_programs
 from robota.core.shell.script import UNKNOWN_WORD, Piece, Word, build_word, has_glob, plain_word
 
@@ -45,9 +46,11 @@ _LISTS = re.compile(r"--files0?-from\b|--stdin-paths\Z|--batch(?:-command)?(?:=|
 _COPIES = re.compile(r"-[a-z]*[op]|--(?:create|pass)")
 _NAME_LISTS = re.compile(r"--?files0-from\b|--(?:from|info|git)file\b")
 _FD_RUNS = re.compile(r"-[A-Za-z]*[xX]|--exec")
+_HAND_FILES_ON = frozenset({"find", "xargs"})
 _EACH_STARTS = frozenset({"find"})
 """Runners with which every inner command is one for certain."""
 _LONGEST = 4_000
+_ANY = frozenset[str]()
 
 
 def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touch]:
@@ -55,7 +58,7 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
     programs = load_programs()
     for invocation in invocations:
         name = invocation.program
-        if name == "find" and invocation.inner:
+        if name in _HAND_FILES_ON and invocation.inner:
             yield from _found(invocation)
         if invocation.computed:
             continue
@@ -79,7 +82,9 @@ def find_mentions(invocations: Sequence[Invocation], home: str) -> Iterator[Touc
         for word in found:
             path = is_path(word)
             tree = trees or path  # a bare word is rarely meant as a directory
-            yield Touch("read", word, where, part, recursive=tree, mentioned=not (whole and path))
+            only = chosen_suffixes([word.raw]) if word.pieces and name == "git" else _ANY
+            taken = whole and path
+            yield Touch("read", word, where, part, recursive=tree, mentioned=not taken, suffixes=only)
         code = name in programs.interpreters  # where a word outside quotes is no directory
         for token, quoted in told_in_texts(invocation, own):
             told = Touch("read", plain_word(token), where, part, recursive=quoted or not code, mentioned=True)
@@ -96,10 +101,24 @@ def _unnamed(invocation: Invocation, own: Sequence[Word], where: Directories, pa
         yield Touch("read", UNKNOWN_WORD, where, part, mentioned=True)
     for word in dropwhile(lambda each: each.text != "::::", invocation.words if name == "parallel" else ()):
         yield Touch("read", word, where, part, mentioned=True)
+    yield from _packed(own, where, part, load_programs().packs.get(name))
     if name == "git" and not load_programs().reading_git.isdisjoint(word.text for word in own):
         yield Touch("read", plain_word("."), where, part, recursive=True, mentioned=True)  # what is here
     if name == "git" and any(word.text in _GIT_TREES for word in own):
         yield Touch("read", plain_word("."), where, part, recursive=True)
+
+
+def _packed(
+    own: Sequence[Word], where: Directories, part: str, subcommands: Container[str] | None
+) -> Iterator[Touch]:
+    """What `npm publish` takes along: the directory that it is given, or else the one where it runs."""
+    if subcommands is None or any(word.text == "--dry-run" for word in own):
+        return
+    operands = [word for word in own if is_operand(word)]
+    if operands and operands[0].text in subcommands:
+        named = [word for word in operands[1:] if is_path(word)]
+        for word in named if len(operands) > 1 else [plain_word(".")]:
+            yield Touch("read", word, where, part, recursive=True)
 
 
 def _listed(invocation: Invocation, words: Sequence[Word]) -> Iterator[Touch]:
@@ -113,14 +132,18 @@ def _listed(invocation: Invocation, words: Sequence[Word]) -> Iterator[Touch]:
 
 
 def _found(invocation: Invocation) -> Iterator[Touch]:
-    """What `find -exec` may hand on: all below its starting points, or what its one `-name` chooses."""
+    """What `find -exec` may hand on: all below its starting points, or what its one `-name` chooses; and what
+    `xargs` does, where it is known what the pipeline lists."""
     words, where = invocation.words, invocation.directories
     if all(inner.program in load_programs().names_only for inner in invocation.inner):
         return
-    only = found_suffixes(words)
-    roots = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words[1:]))
-    for root in roots or [plain_word(".")]:
-        yield Touch("read", root, where, invocation.command.text, recursive=True, suffixes=only)
+    if invocation.program == "find":
+        listed: Listed | None = Listed(find_roots(words), found_suffixes(words))
+    else:
+        listed = find_listed(invocation)
+    if listed is not None:
+        part, only = invocation.command.text, listed.suffixes
+        yield from (Touch("read", root, where, part, recursive=True, suffixes=only) for root in listed.roots)
 
 
 def own_words(invocation: Invocation) -> Sequence[Word]:
@@ -232,7 +255,7 @@ def _shown_by_git(words: Sequence[Word]) -> Iterator[Word]:
         skipped = subcommand == "grep" and not any(word.text in ("-e", "-f") for word in rest)
         named = [word for word in rest if not word.text.startswith("-") or word.text.startswith("-L")]
         for word in named[1:] if skipped else named:
-            yield from map(as_pathspec, split(word))
+            yield from (_below_here(as_pathspec(part), word) for part in split(word))
         if subcommand == "cat-file":
             yield from (UNKNOWN_WORD for word in named if _OBJECT.match(word.text))
 
@@ -245,6 +268,13 @@ def as_pathspec(word: Word) -> Word:
     for text in _PATTERN.split(word.text):
         pieces += [("substitution", "*", True), ("text", text, True)]
     return build_word(pieces[1:], word.raw)
+
+
+def _below_here(spec: Word, word: Word) -> Word:
+    """A pattern of git that begins with a wildcard means files below the working directory."""
+    if not spec.pieces or spec.raw != word.text or not word.literal or word.text[0] not in "*?[":
+        return spec
+    return build_word([("text", "./", True), *spec.pieces], spec.raw)
 
 
 def told_by_options(invocation: Invocation) -> Iterator[Word]:

@@ -241,6 +241,8 @@ class Programs(Struct, frozen=True, forbid_unknown_fields=True):
     """Programs that, given a directory, take or show what is in it."""
     hands_over: dict[str, frozenset[str]]
     """Words with which such a program takes all of a directory along."""
+    packs: dict[str, frozenset[str]]
+    """Subcommands that take all of the working directory where they are not given another one."""
     may_write: frozenset[str]
     """Programs that may write each of their operands, or beside it."""
     tree_writers: dict[str, TreeWriter]
