@@ -14,7 +14,7 @@ from robota.core.shell.effects import known_path, may_recurse
 from robota.core.shell.script import Word
 
 _QUOTING = str.maketrans("", "", "'\"\\")
-_ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)")
+_ENVIRONMENT = re.compile(r"\bproc/\S*(?:environ|/mem\b)|\bproc\b.*\benviron\b", re.DOTALL)
 _WIDE = re.compile(r"proc|environ|find|/[^\s/]*[*?\[]")
 _OUTWARD = re.compile(r"proc|environ|/[^\s/]*[*?\[]|\.\.|~|\$|/(?![^\s/])|\bcd\b|\bpushd\b")
 

@@ -31,6 +31,7 @@ from robota.core.shell.writes import WHOLE_REPOSITORY, find_possible_writes
 _NAMES = re.compile(r"[=@:,;{}\[\]]")
 _ALL_OF = re.compile(r"(?:/|/\.|\A\.)\Z")
 """How a source is written whose contents are copied, not itself."""
+_LIVE = re.compile(r"[*?\[]")
 _LINKERS = frozenset({"ln", "link", "mount", "bindfs", "cpio", "rsync"})
 _COPIES_LINKS = re.compile(
     r"-[a-zA-Z]*[adPRrsl]|--(?:archive|no-dereference|symbolic-link|link|recursive|preserve)"
@@ -47,20 +48,41 @@ def _without_globs(word: Word) -> Word:
     return build_word(pieces, word.raw) if pieces else word
 
 
-def _climb(word: Word, directory: str | None) -> list[tuple[Word, str | None]]:
-    """The word without its leading `../`, and where it leads from; none where that cannot be told."""
-    if ".." not in word.text:
-        return [(word, directory)]
-    kind, text, quoted = word.pieces[0] if word.pieces else ("substitution", "", False)
-    left = re.sub(r"\A(?:\.{1,2}/+)*", "", text)
-    if directory is None or kind != "text" or word.tilde or ".." in left + word.text[len(text) :]:
+def _climb(word: Word, directory: str | None) -> list[Word]:
+    """The word, and with the directories that it begins with as their links lead; none where that cannot be
+    told."""
+    if directory is None or word.tilde:
+        return [] if ".." in word.text else [word]
+    begin, rest = _split_directories(word)
+    if ".." in build_word(rest, word.raw).text:
         return []
-    up = text[: len(text) - len(left)]
-    pieces: list[Piece] = [(kind, left, quoted), *word.pieces[1:]]
+    named = posixpath.normpath(posixpath.join(directory, begin))
     places = {
-        posixpath.normpath(posixpath.join(place, up)) for place in (directory, os.path.realpath(directory))
+        named,
+        posixpath.normpath(posixpath.join(os.path.realpath(directory), begin)),
+        os.path.realpath(posixpath.join(directory, begin)),
     }
-    return [(build_word(pieces, word.raw), place) for place in sorted(places)]
+    found = [] if ".." in begin else [word]
+    places -= {named} if found else set()
+    made: list[list[Piece]] = [[("text", place.rstrip("/") + "/", True), *rest] for place in sorted(places)]
+    return [*found, *(build_word(pieces, word.raw) for pieces in made)]
+
+
+def _split_directories(word: Word) -> tuple[str, list[Piece]]:
+    """The known text of a word up to its last slash, and the pieces that follow."""
+    known = ""
+    for kind, text, quoted in word.pieces:
+        fixed = text if quoted else _LIVE.split(text, 1)[0]
+        known += fixed if kind == "text" else ""
+        if kind != "text" or fixed != text:
+            break
+    begin = known[: known.rfind("/") + 1]
+    rest, passed = list[Piece](), len(begin)
+    for kind, text, quoted in word.pieces:
+        cut = min(passed, len(text)) if kind == "text" else 0
+        rest.append((kind, text[cut:], quoted))
+        passed -= cut
+    return begin, rest
 
 
 def _is_walked(touch: Touch, denied: DeniedPaths, path: str | None) -> bool:
@@ -252,18 +274,18 @@ class CommandFiles:
             made = [replace(touch, word=value, sure=touch.sure and sure) for value, sure in values.items()]
             hits = [self._touch_hit_in(directory, each, denied) for each in made]
             return next((hit for hit in hits if hit is not None), None)
-        places = _climb(word, directory)
+        words = _climb(word, directory)
         walked = _is_walked(touch, denied, None)
         # A glob that no file matches stands for itself.
         if (
-            not places
+            not words
             or "/proc/" in word.text
             or splits(word, self._script)
             or any(
                 denied.may_hit(items) or (walked and denied.may_hit_below(items))
-                for each, place in places
+                for each in words
                 for form in (each, _without_globs(each))
-                for items in (path_items(form, place, self._home, self._assigned),)
+                for items in (path_items(form, directory, self._home, self._assigned),)
             )
         ):
             return Hit(touch.part, certain=False, reason="which file it uses is only known when it runs")
