@@ -371,6 +371,8 @@ def _read_simple(reader: Reader) -> None:
             if character == "(":
                 raise ShellSyntaxError("a function" if len(words) == 1 else "a parenthesis out of place")
             word = read_word(reader)
+        if redirections and not words and (word.raw == "time" or _KEYWORD.fullmatch(word.raw)):
+            raise ShellSyntaxError(f"`{word.raw}` after a redirection")  # some are keywords even there
         if words or not read_assignment(word, assignments):
             words.append(word)
     _add_command(reader, words, assignments, redirections)
