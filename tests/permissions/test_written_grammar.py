@@ -39,7 +39,8 @@ ASKS = table(r"""
     l\⏎s ¦ ls &\⏎& ls ¦ echo "$\⏎(ls)" ¦ ls |\⏎| ls ¦ echo "$x\⏎y" ¦ if true; then\⏎ ls; fi ¦ ls 2\⏎>&1
     $x ¦ "$x" a ¦ $(echo ls) ¦ l? ¦ l* a ¦ ${x} ¦ a$x ¦ [l]s
     case x in x) ls;& y) ls;; esac ¦ case x in x) ls;;& y) ls;; esac ¦ time X=1 ls ¦ time ! ls
-    time x[0]=1 ls ¦ time cd x ¦ time -p -- pushd x ¦ time read x ¦ < x ! ls ¦ 2>&1 time ls ¦ time command cd x
+    time x[0]=1 ls ¦ time cd x ¦ time -p -- pushd x ¦ time read x ¦ time command cd x
+    < x ! ls ¦ 2>&1 time ls
     cat <<$x⏎a⏎$x ¦ cat <<E"O"F⏎a⏎EOF ¦ cat <<EOF⏎a\⏎EOF⏎EOF ¦ cat <<EOF⏎EO\⏎F⏎EOF ¦ cat <<EOF "⏎"⏎a⏎EOF
     echo `echo \`ls\`` ¦ echo "`echo "a"`" ¦ echo ${x:-$(ls)} ¦ echo ${x:-"a"} ¦ echo ${x:-$y}
     echo ${x:y} ¦ echo ${x:$y:1}
