@@ -21,6 +21,7 @@ for pair in tmux:tmux bwrap:bubblewrap rsync:rsync sponge:moreutils ed:ed ex:vim
   openssl:openssl sqlite3:sqlite3 unzip:unzip zip:zip make:make strace:strace zsh:zsh fish:fish npm:npm chromium:chromium; do
   command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair##*:}"
 done
+[ -e /usr/share/i18n/charmaps/ISO-8859-1.gz ] || missing="$missing locales"
 if [ -n "$missing" ]; then
   sudo=""
   [ "$(id -u)" -eq 0 ] || sudo="sudo"

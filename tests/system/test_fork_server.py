@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CalledProcessError
 
 import anyio
 import pytest
@@ -203,10 +202,7 @@ async def test_hidden_names_are_hidden_where_names_are_not_utf_8(workspace: Path
     hidden.mkdir()
     (hidden / "secret").write_text("content\n")
     make = ["localedef", "-i", "en_US", "-f", "ISO-8859-1", str(workspace / "en_US.ISO-8859-1")]
-    try:
-        await anyio.run_process(make)
-    except (OSError, CalledProcessError):
-        pytest.skip("no such locale can be made here")
+    await anyio.run_process(make)
     code = """
 import anyio, os, sys
 from robota.core.tool import ToolContext
@@ -253,13 +249,11 @@ with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
     os.environ["HOME"] = place
     anyio.run(main, place)
 """
-    user = 65_534 if os.getuid() == 0 else None  # the limit does not hold for root
-    command = [sys.executable, "-B", "-c"]
-    try:
-        await anyio.run_process([*command, "import robota"], user=user)
-    except (OSError, CalledProcessError):
-        pytest.skip("nobody but root can read this installation")
-    done = await anyio.run_process([*command, code], user=user, stderr=None)
+    command = [sys.executable, "-B", "-c", code]
+    if os.getuid() == 0:  # the limit does not hold for root, and what root installed is not for everybody
+        reading = [f"--{kind}-caps=+dac_read_search" for kind in ("inh", "ambient")]
+        command = ["setpriv", "--reuid=65534", "--clear-groups", *reading, "--", *command]
+    done = await anyio.run_process(command, stderr=None)
     assert done.stdout.decode().splitlines() == [
         f"Error: Could not start {sys.executable!r}: Resource temporarily unavailable.", "1 True"
     ]  # fmt: skip
