@@ -195,8 +195,8 @@ class ProcessTable:
 
     @property
     def _slots(self) -> anyio.Semaphore:
-        """Made with the first process, for the same reason; unlike asyncio's it may wait in one loop after
-        another."""
+        """Made with the first process, since loading it takes long too. Unlike asyncio's it may wait in one
+        loop after another."""
         self._made_slots = self._made_slots or anyio.Semaphore(self._limit)
         return self._made_slots
 
