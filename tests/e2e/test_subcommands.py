@@ -48,6 +48,10 @@ def talk(project: Path) -> str:
     [
         ("sessions show", "robota: Missing argument 'SESSION'. robota sessions show --help tells more.\n"),
         ("sessions frob", "robota: No such command 'frob'. robota sessions --help tells more.\n"),
+        (
+            "sessions shwo",
+            "robota: No such command 'shwo'. Did you mean 'show'? robota sessions --help tells more.\n",
+        ),
         ("completions", "robota: Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish. robota"),
         ("tour", "robota: The tour is for people: run it in a terminal. robota tour --help tells more.\n"),
     ],

@@ -163,7 +163,8 @@ def _one_line(error: click.ClickException) -> str:
     """What is wrong with the words behind a subcommand, and where to look."""
     context = getattr(error, "ctx", None)
     more = f" {context.command_path} --help tells more." if context is not None else ""
-    return " ".join(error.format_message().split()).removesuffix(".") + "." + more
+    said = " ".join(error.format_message().split())
+    return said + ("" if said.endswith((".", "?")) else ".") + more
 
 
 def _refuse(arguments: list[str], sentence: str, code: int) -> int:
